@@ -1,0 +1,3 @@
+module airlock
+
+go 1.26
