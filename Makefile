@@ -1,0 +1,81 @@
+# make build    the binary, ./airlock
+# make demo     shows what it does, on a scratch workspace; needs nothing but Go
+# make test     the tests that any machine with Go can run; lists what it did not run
+# make check    everything, as CI runs it; as root it also plays the ordinary user CHECK_USER
+# make bench    what a run costs, as ratios
+# make fuzz     every fuzz target for FUZZTIME each
+
+SHELL := /bin/bash
+GO ?= go
+# The directory of the black-box cases and their runner, which are kept apart from the code.
+CASES ?= ../shared/cases
+# The ordinary user that root's "make check" plays the second half as.
+CHECK_USER ?=
+FUZZTIME ?= 30s
+
+export CHECK_USER
+
+TOOL := $(GO) tool -modfile=tools.mod
+
+.PHONY: build demo test check bench fuzz
+.DEFAULT_GOAL := build
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o airlock .
+
+demo: build
+	$(GO) run ./internal/demo ./airlock
+
+test:
+	$(GO) run ./internal/gotest ./...
+	@echo "not run: the race detector, the suites that must not skip, fuzzing, clients and black-box cases (make check)"
+
+bench: build
+	$(GO) run ./internal/bench ./airlock
+
+fuzz:
+	.ci/fuzz $(FUZZTIME)
+
+# In this order: what is cheap and fails often comes first.
+.PHONY: format tidy vet staticcheck race privileged fuzz-briefly clients cases vulnerabilities
+check:
+	@for step in format tidy vet staticcheck build race privileged demo clients cases fuzz-briefly vulnerabilities; do \
+		echo "=== $$step"; start=$$SECONDS; \
+		$(MAKE) --no-print-directory $$step || { echo "FAIL: make $$step"; exit 1; }; \
+		echo "=== $$step: $$((SECONDS - start)) s"; \
+	done
+	@echo "=== every check passed in $$SECONDS s"
+
+format:
+	@bad=$$($(TOOL) gofumpt -l .); [ -z "$$bad" ] || { echo "not formatted by gofumpt:"; echo "$$bad"; exit 1; }
+
+tidy:
+	$(GO) mod tidy -diff
+
+vet:
+	$(GO) vet ./...
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
+
+staticcheck:
+	$(TOOL) staticcheck ./...
+
+race:
+	$(GO) run ./internal/gotest -race -shuffle=on ./...
+
+privileged:
+	.ci/privileged
+
+clients: build
+	testdata/clients/oneshot/run ./airlock
+	testdata/clients/typescript/run ./airlock
+
+cases: build
+	.ci/cases $(CASES)
+
+fuzz-briefly:
+	.ci/fuzz 3s
+
+vulnerabilities:
+	.ci/vulnerabilities

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// warmUps is how often each way is taken before times count.
+const warmUps = 5
+
+// way is one of the things that are compared.
+type way struct {
+	name  string
+	do    func() error // one time
+	times []time.Duration
+	// notRun says why the way can't be taken here; "" if it can.
+	notRun string
+}
+
+// takeInTurn takes each way once a round, so that whatever else the machine does falls on all of them.
+func takeInTurn(rounds int, ways []*way) error {
+	for round := range warmUps + rounds {
+		for _, w := range ways {
+			if w.notRun != "" {
+				continue
+			}
+			start := time.Now()
+			if err := w.do(); err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+			if round >= warmUps {
+				w.times = append(w.times, time.Since(start))
+			}
+		}
+	}
+	return nil
+}
+
+// median returns the middle time; for an even number, the lower of the two.
+func median(times []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[(len(sorted)-1)/2]
+}
+
+// table prints the ways with their ratio to the first, as a table in Markdown. The spread is that of the
+// middle half of the times.
+func table(title string, ways []*way) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n### %s\n\n| | median | middle half | ratio |\n|---|---:|---:|---:|\n", title)
+	base := median(ways[0].times)
+	for _, w := range ways {
+		if w.notRun != "" {
+			fmt.Fprintf(&b, "| %s | not run: %s | | |\n", w.name, w.notRun)
+			continue
+		}
+		sorted := slices.Sorted(slices.Values(w.times))
+		low, high := sorted[len(sorted)/4], sorted[len(sorted)*3/4]
+		fmt.Fprintf(&b, "| %s | %s ms | %s to %s | %.2f |\n", w.name, ms(median(w.times)), ms(low), ms(high),
+			float64(median(w.times))/float64(base))
+	}
+	return b.String()
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }
