@@ -69,6 +69,7 @@ privileged:
 
 clients: build
 	testdata/clients/oneshot/run ./airlock
+	$(GO) run ./testdata/clients/go ./airlock
 	testdata/clients/typescript/run ./airlock
 
 cases: build
