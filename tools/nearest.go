@@ -1,0 +1,46 @@
+package tools
+
+import "strings"
+
+// nearest returns the name that a person who wrote word probably meant, or "". One that begins or
+// ends with the other counts ("timeout" for timeout_seconds), else the one with the fewest slips of
+// the keyboard, if these are few for its length.
+func nearest(word string, names []string) string {
+	word = strings.ToLower(word)
+	best, least := "", 0
+	for _, name := range names {
+		d := slips(word, name)
+		if len(word) >= 3 && (strings.HasPrefix(name, word) || strings.HasSuffix(name, word) || strings.HasPrefix(word, name)) {
+			d = 1
+		}
+		if d <= (len(name)+2)/3 && (best == "" || d < least) {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// slips counts the letters to insert, delete, replace or swap with their neighbour to make b of a.
+func slips(a, b string) int {
+	var before []int
+	above := make([]int, len(b)+1)
+	for j := range above {
+		above[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(above[j]+1, row[j-1]+1, above[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, above = above, row
+	}
+	return above[len(b)]
+}

@@ -1,0 +1,46 @@
+package tools
+
+import (
+	"context"
+	"time"
+)
+
+// Request is one call of run_shell or run_python after its arguments were checked.
+type Request struct {
+	Tool       string // "run_shell" | "run_python"
+	Command    string // run_shell
+	Code, File string // run_python: one of them
+	Args       []string
+	// Cwd is the working directory as the model gave it; "" is the workspace. A relative one does
+	// not lead out of the workspace by its own "..", but links and absolute paths were not followed.
+	Cwd       string
+	Stdin     string
+	Env       map[string]string
+	Timeout   time.Duration // 0: the default
+	OnFailure string        // "", "discard", "keep"
+}
+
+// Runner does one run after the other, or several at once, in one workspace. It is safe for
+// concurrent use.
+type Runner interface {
+	// Run does one run, from its begin to landed or discarded: when it returns nothing of the run is
+	// left. A refusal or an error is a Result too; err is only for bugs. If ctx ends, the run is
+	// killed and discarded.
+	//
+	// progress takes the last line of the output; it may be called at every write, does not block,
+	// and may be nil.
+	Run(ctx context.Context, r Request, progress func(line string)) (Result, error)
+
+	// Close releases what the Runner keeps between runs. No run may be going on.
+	Close() error
+
+	// Describe says what runs may do under the policy in force, for a model to read: a few
+	// sentences, less than 1 KB. "" leaves the description that [Options] began with.
+	Describe() string
+}
+
+// Opener opens the Runner of a workspace once it is known, at the first call. roots are the URIs
+// of the client's roots that begin with "file://", nil if the client has none or was not asked. The
+// text of its error is shown to the model as a refusal, so it holds cause and mend; the next call
+// tries again. ctx is the call's and ends with it.
+type Opener func(ctx context.Context, roots []string) (Runner, error)

@@ -1,0 +1,72 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// pythonArgs are the arguments of run_python.
+type pythonArgs struct {
+	Code           string            `json:"code" doc:"The program to run. Either this or file."`
+	File           string            `json:"file" doc:"A program in the workspace to run. Either this or code."`
+	Args           []string          `json:"args" doc:"The program's arguments, sys.argv[1:]."`
+	Cwd            string            `json:"cwd" doc:"The directory to run in, inside the workspace; the workspace itself if left out."`
+	Stdin          string            `json:"stdin" doc:"What the program reads as its standard input; empty if left out."`
+	Env            map[string]string `json:"env" doc:"Further environment variables."`
+	TimeoutSeconds int64             `json:"timeout_seconds" min:"1" doc:"End the run after this many seconds, and discard its changes."`
+	OnFailure      string            `json:"on_failure" one:"discard|keep" doc:"Whether the changes land if the exit status is not 0."`
+}
+
+// runPython is the tool run_python.
+func runPython(policy Policy) tool {
+	fields := withMaxTimeout(fieldsOf(pythonArgs{}), policy.Limits)
+	return tool{
+		Tool: mcp.Tool{
+			Name:            "run_python",
+			Title:           "Run Python",
+			Description:     "Runs a Python program in the workspace, with the project's .venv if it has one, else the system's Python, and returns its output, its exit status and what it changed. Only what is printed is shown; each call is a process of its own.",
+			RawInputSchema:  inputSchema(fields),
+			RawOutputSchema: resultSchema,
+			Annotations:     annotations(policy),
+		},
+		read: func(raw json.RawMessage) (Request, error) {
+			var a pythonArgs
+			if err := readArgs(raw, fields, &a); err != nil {
+				return Request{}, err
+			}
+			r := Request{
+				Tool:      "run_python",
+				Code:      a.Code,
+				File:      a.File,
+				Args:      a.Args,
+				Cwd:       a.Cwd,
+				Stdin:     a.Stdin,
+				Env:       a.Env,
+				Timeout:   time.Duration(a.TimeoutSeconds) * time.Second,
+				OnFailure: a.OnFailure,
+			}
+			return r, problemsOf(
+				checkProgram(a.Code, a.File),
+				checkInside("file", a.File),
+				checkInside("cwd", a.Cwd),
+				checkEnv(a.Env),
+			)
+		},
+	}
+}
+
+// checkProgram reports anything but one program.
+func checkProgram(code, file string) error {
+	switch {
+	case code == "" && file == "":
+		return errors.New("code: is missing; takes the program to run, or give file, a program in the workspace")
+	case code != "" && file != "":
+		return errors.New("code: is given beside file; takes one of them")
+	case file == "":
+		return checkNotBlank("code", code)
+	}
+	return nil
+}

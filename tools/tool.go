@@ -1,0 +1,54 @@
+package tools
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// tool is one tool: what a client sees of it, and how its arguments become a Request.
+type tool struct {
+	mcp.Tool
+	// read checks the arguments of a call. Its error is for the model, and names the argument.
+	read func(raw json.RawMessage) (Request, error)
+}
+
+// offered gives the tools that the configuration does not disable, in the order of [Names].
+// describe is what is said of the policy in each of their descriptions.
+func offered(c Config, policy Policy, describe string) []tool {
+	var ts []tool
+	for _, t := range []tool{runShell(policy), runPython(policy)} {
+		if c.disables(t.Name) {
+			continue
+		}
+		t.Description = firstChars(t.Description+"\n\n"+describe, maxDescription)
+		ts = append(ts, t)
+	}
+	return ts
+}
+
+// maxDescription is how many characters of a description a client is sure to show.
+const maxDescription = 1900
+
+// annotations are hints for a client that decides what to ask its user about.
+func annotations(policy Policy) mcp.ToolAnnotation {
+	return mcp.ToolAnnotation{
+		ReadOnlyHint:    mcp.ToBoolPtr(false),
+		DestructiveHint: mcp.ToBoolPtr(true), // what a run deletes in the workspace is deleted
+		IdempotentHint:  mcp.ToBoolPtr(false),
+		OpenWorldHint:   mcp.ToBoolPtr(policy.Direct || policy.Network != "deny"),
+	}
+}
+
+// withMaxTimeout sets the largest timeout that a call may name.
+func withMaxTimeout(fields []field, l Limits) []field {
+	for i := range fields {
+		if fields[i].name == "timeout_seconds" {
+			fields[i].max = int64(l.MaxTimeout.Std() / time.Second)
+			fields[i].maxKey = "limits.max_timeout"
+			fields[i].doc += " Left out: " + l.Timeout.String() + "."
+		}
+	}
+	return fields
+}
