@@ -1,0 +1,179 @@
+package envs
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Packages is the [packages] section of the configuration. Begin with [DefaultPackages]: Approve has
+// no zero value that is valid.
+type Packages struct {
+	// Approve is "ask", "allowlist" or "never".
+	Approve string `toml:"approve"`
+	// Allow and Deny hold requirement specifiers; those of Allow need no question, Deny wins.
+	Allow []string `toml:"allow"`
+	Deny  []string `toml:"deny"`
+	// Index is the address of the package index; "" is the installer's own.
+	Index string `toml:"index"`
+	// Hosts are further hosts that an installer may reach.
+	Hosts []string `toml:"hosts"`
+	// Cert is the path of a PEM bundle for a private index.
+	Cert string `toml:"cert"`
+	// R is the [packages.r] section.
+	R RPackages `toml:"r"`
+}
+
+// RPackages is the [packages.r] section of the configuration.
+type RPackages struct {
+	// Repo is the address of the repository of R packages; "" is R's own choice.
+	Repo string `toml:"repo"`
+}
+
+// Python is the [python] section of the configuration. Its zero value is the default.
+type Python struct {
+	// Interpreter is the absolute path of the interpreter; "" finds one that a run can see.
+	Interpreter string `toml:"interpreter"`
+	// Deps are existing site directories, absolute, mounted read-only and put on the path.
+	Deps []string `toml:"deps"`
+	// Base are the requirements of the read-only base layer.
+	Base []string `toml:"base"`
+}
+
+// ApproveModes lists the values of Packages.Approve, the strictest last.
+var ApproveModes = [...]string{"ask", "allowlist", "never"}
+
+// DefaultPackages returns the section as it is without any configuration.
+func DefaultPackages() Packages {
+	return Packages{Approve: "ask", Allow: []string{}, Deny: []string{}, Hosts: []string{}}
+}
+
+// DefaultPython returns the section as it is without any configuration.
+func DefaultPython() Python {
+	return Python{Deps: []string{}, Base: []string{}}
+}
+
+// Validate reports everything that is wrong with the section, each fault as "packages.key: …", joined.
+func (p Packages) Validate() error {
+	var errs []error
+	if !slices.Contains(ApproveModes[:], p.Approve) {
+		errs = append(errs, fmt.Errorf("packages.approve: %q is not one of %s", p.Approve, strings.Join(ApproveModes[:], ", ")))
+	}
+	errs = append(errs, checkEach("packages.allow", p.Allow, checkRequirement)...)
+	errs = append(errs, checkEach("packages.deny", p.Deny, checkRequirement)...)
+	errs = append(errs, checkEach("packages.hosts", p.Hosts, checkHost)...)
+	if err := checkAddress(p.Index); err != nil {
+		errs = append(errs, fmt.Errorf("packages.index: %w", err))
+	}
+	if err := checkAbs(p.Cert); p.Cert != "" && err != nil {
+		errs = append(errs, fmt.Errorf("packages.cert: %q: %w", p.Cert, err))
+	}
+	if err := checkAddress(p.R.Repo); err != nil {
+		errs = append(errs, fmt.Errorf("packages.r.repo: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// Unsupported names the keys that are set to something that has no function in this version.
+func (p Packages) Unsupported() []string {
+	d := DefaultPackages()
+	return keysOf([]setKey{
+		{"packages.approve", p.Approve != d.Approve},
+		{"packages.allow", len(p.Allow) > 0},
+		{"packages.deny", len(p.Deny) > 0},
+		{"packages.index", p.Index != d.Index},
+		{"packages.hosts", len(p.Hosts) > 0},
+		{"packages.cert", p.Cert != d.Cert},
+		{"packages.r.repo", p.R.Repo != d.R.Repo},
+	})
+}
+
+// Validate reports everything that is wrong with the section, each fault as "python.key: …", joined.
+func (p Python) Validate() error {
+	var errs []error
+	if err := checkAbs(p.Interpreter); p.Interpreter != "" && err != nil {
+		errs = append(errs, fmt.Errorf("python.interpreter: %q: %w", p.Interpreter, err))
+	}
+	errs = append(errs, checkEach("python.deps", p.Deps, checkAbs)...)
+	errs = append(errs, checkEach("python.base", p.Base, checkRequirement)...)
+	return errors.Join(errs...)
+}
+
+// Unsupported names the keys that are set to something that has no function in this version.
+func (p Python) Unsupported() []string {
+	return keysOf([]setKey{
+		{"python.deps", len(p.Deps) > 0},
+		{"python.base", len(p.Base) > 0},
+	})
+}
+
+type setKey struct {
+	key string
+	set bool
+}
+
+func keysOf(all []setKey) []string {
+	var keys []string
+	for _, k := range all {
+		if k.set {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
+func checkEach(key string, entries []string, check func(string) error) []error {
+	var errs []error
+	for _, entry := range entries {
+		if err := check(entry); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q: %w", key, entry, err))
+		}
+	}
+	return errs
+}
+
+// requirement is a name with extras, version specifiers and a marker, as PEP 508 has them. What makes
+// an installer read something else than its index (options, paths, addresses, "===") does not match.
+var requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?` + // name
+	`( ?\[[A-Za-z0-9._, -]*\])?` + // extras
+	`( ?(~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+(, ?(~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+)*)?` + // versions
+	`( ?; ?[A-Za-z0-9_.'"<>=!~ ()-]+)?$`) // marker
+
+func checkRequirement(s string) error {
+	if len(s) > 512 || !requirement.MatchString(s) {
+		return errors.New(`not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`)
+	}
+	return nil
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[1-9][0-9]{0,4})?$`)
+
+func checkHost(s string) error {
+	if len(s) > 253 || !hostName.MatchString(s) {
+		return errors.New("not a host name")
+	}
+	return nil
+}
+
+// checkAddress does not repeat the address: it may hold a password.
+func checkAddress(s string) error {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("not an address that begins with https:// or http://")
+	}
+	return nil
+}
+
+func checkAbs(s string) error {
+	if !filepath.IsAbs(s) || filepath.Clean(s) != s || strings.ContainsRune(s, 0) {
+		return errors.New("not an absolute, clean path")
+	}
+	return nil
+}

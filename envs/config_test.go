@@ -1,0 +1,93 @@
+package envs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPackagesValidate(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*Packages)
+		want   []string
+	}{
+		{"defaults", func(*Packages) {}, nil},
+		{"full", func(p *Packages) {
+			p.Approve = "never"
+			p.Allow = []string{"six", "numpy>=1.26", "a.b-c_d[x, y]>=1,<2", `six; python_version > "2"`, "x ~=1.0"}
+			p.Index, p.R.Repo = "https://index.example/simple", "http://r.example"
+			p.Hosts = []string{"files.example", "files.example:8443"}
+			p.Cert = "/etc/ssl/index.pem"
+		}, nil},
+		{"approve", func(p *Packages) { p.Approve = "always" }, []string{`packages.approve: "always" is not one of ask, allowlist, never`}},
+		{"requirements", func(p *Packages) {
+			p.Allow = []string{"-r", "x @ file:///etc", "six\n", "a===1", "./x", " six"}
+			p.Deny = []string{""}
+		}, []string{
+			`packages.allow: "-r": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
+			`packages.allow: "x @ file:///etc": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
+			`packages.allow: "six\n": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
+			`packages.allow: "a===1": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
+			`packages.allow: "./x": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
+			`packages.allow: " six": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
+			`packages.deny: "": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
+		}},
+		{"places", func(p *Packages) {
+			p.Index, p.R.Repo, p.Cert, p.Hosts = "ftp://user:secret@x", "x", "cert.pem", []string{"https://x"}
+		}, []string{
+			`packages.hosts: "https://x": not a host name`,
+			`packages.index: not an address that begins with https:// or http://`,
+			`packages.cert: "cert.pem": not an absolute, clean path`,
+			`packages.r.repo: not an address that begins with https:// or http://`,
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := DefaultPackages()
+			tt.change(&p)
+			if diff := cmp.Diff(tt.want, faults(p.Validate())); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPythonValidate(t *testing.T) {
+	p := Python{Interpreter: "python3", Deps: []string{"/ok", "/a/../b"}, Base: []string{"six", "-e ."}}
+	want := []string{
+		`python.interpreter: "python3": not an absolute, clean path`,
+		`python.deps: "/a/../b": not an absolute, clean path`,
+		`python.base: "-e .": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
+	}
+	if diff := cmp.Diff(want, faults(p.Validate())); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+	if err := DefaultPython().Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	if got := DefaultPackages().Unsupported(); len(got) > 0 {
+		t.Errorf("the default packages are unsupported: %v", got)
+	}
+	if got := DefaultPython().Unsupported(); len(got) > 0 {
+		t.Errorf("the default python is unsupported: %v", got)
+	}
+	p := Packages{Approve: "never", Allow: []string{"a"}, Deny: []string{"b"}, Index: "https://x", Hosts: []string{"h"}, Cert: "/c", R: RPackages{Repo: "https://r"}}
+	want := []string{"packages.approve", "packages.allow", "packages.deny", "packages.index", "packages.hosts", "packages.cert", "packages.r.repo"}
+	if diff := cmp.Diff(want, p.Unsupported()); diff != "" {
+		t.Errorf("unsupported keys (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"python.deps", "python.base"}, Python{Interpreter: "/usr/bin/python3", Deps: []string{"/d"}, Base: []string{"b"}}.Unsupported()); diff != "" {
+		t.Errorf("unsupported keys (-want +got):\n%s", diff)
+	}
+}
+
+func faults(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
+}
