@@ -1,0 +1,134 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cgroups are named after the server that made them:
+//
+//	airlock-PIDNS-PID-START-RANDOM-RUN
+//
+// PIDNS is the inode of the server's PID namespace, without which PID says nothing, and START is when the
+// server started, in clock ticks since boot, so that a reused PID is not taken for the server. (Cgroups
+// don't outlive a boot.)
+const cgroupPrefix = "airlock-"
+
+// leafSuffix marks the cgroup that a server itself moved into, in place of RANDOM-RUN.
+const leafSuffix = "server"
+
+// maxRunInName keeps a name below NAME_MAX, whatever the run is called.
+const maxRunInName = 64
+
+// stamp says which process a server is, for as long as the machine is up.
+type stamp struct {
+	namespace uint64
+	pid       int
+	start     uint64
+}
+
+// selfStamp is the stamp of this process.
+func selfStamp() (stamp, error) {
+	ns, err := pidNamespace()
+	if err != nil {
+		return stamp{}, err
+	}
+	st, err := readStat(os.Getpid())
+	if err != nil {
+		return stamp{}, err
+	}
+	return stamp{ns, os.Getpid(), st.start}, nil
+}
+
+func pidNamespace() (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return 0, &os.PathError{Op: "stat", Path: "/proc/self/ns/pid", Err: err}
+	}
+	return st.Ino, nil
+}
+
+// prefix is what the names of all cgroups of the server begin with.
+func (s stamp) prefix() string {
+	return fmt.Sprintf("%s%d-%d-%d-", cgroupPrefix, s.namespace, s.pid, s.start)
+}
+
+func (s stamp) leafName() string { return s.prefix() + leafSuffix }
+
+// cgroupName is a new name for the cgroup of a run.
+func (s stamp) cgroupName(run string) string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return s.prefix() + hex.EncodeToString(b[:]) + "-" + run[:min(len(run), maxRunInName)]
+}
+
+func isServerLeaf(name string) bool {
+	s, ok := parseStamp(name)
+	return ok && name == s.leafName()
+}
+
+// parseStamp reads the stamp in the name of a cgroup; false if no server made that.
+func parseStamp(name string) (stamp, bool) {
+	rest, ok := strings.CutPrefix(name, cgroupPrefix)
+	f := strings.SplitN(rest, "-", 4)
+	if !ok || len(f) != 4 {
+		return stamp{}, false
+	}
+	ns, err1 := strconv.ParseUint(f[0], 10, 64)
+	pid, err2 := strconv.ParseInt(f[1], 10, 32)
+	start, err3 := strconv.ParseUint(f[2], 10, 64)
+	s := stamp{ns, int(pid), start}
+	if err1 != nil || err2 != nil || err3 != nil || pid <= 0 || !strings.HasPrefix(name, s.prefix()) {
+		return stamp{}, false
+	}
+	return s, true
+}
+
+// dead is true only if the process is certainly no more: of another PID namespace nothing can be said,
+// and what may not be looked at counts as alive.
+func (s stamp) dead(namespace uint64) bool {
+	if s.namespace != namespace {
+		return false
+	}
+	if err := unix.Kill(s.pid, 0); err != nil {
+		return err == unix.ESRCH
+	}
+	st, err := readStat(s.pid)
+	return err == nil && (st.start != s.start || st.state == 'Z' || st.state == 'X')
+}
+
+// procStat is what is used of /proc/PID/stat.
+type procStat struct {
+	state  byte
+	parent int
+	start  uint64 // clock ticks since boot
+}
+
+func readStat(pid int) (procStat, error) {
+	path := fmt.Sprintf("/proc/%d/stat", pid)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return procStat{}, err
+	}
+	// The second field is the program's name in parentheses, and may hold any byte, these included.
+	_, after, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+	f := strings.Fields(after)
+	if len(f) < 20 || len(f[0]) != 1 {
+		return procStat{}, fmt.Errorf("%s has an unknown form", path)
+	}
+	parent, err := strconv.Atoi(f[1])
+	if err != nil {
+		return procStat{}, fmt.Errorf("%s has an unknown form: %w", path, err)
+	}
+	start, err := strconv.ParseUint(f[19], 10, 64)
+	if err != nil {
+		return procStat{}, fmt.Errorf("%s has an unknown form: %w", path, err)
+	}
+	return procStat{f[0][0], parent, start}, nil
+}

@@ -1,0 +1,114 @@
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+// The namespaces that a call may ask for. In clone the low byte is the signal that is sent at exit, so
+// that CLONE_NEWTIME, which lies there, can be asked for only by unshare and clone3.
+const (
+	cloneNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+	unshareNamespaces = cloneNamespaces | unix.CLONE_NEWTIME
+)
+
+// The personalities that programs use: 0, PER_LINUX32 (setarch), UNAME26, ADDR_NO_RANDOMIZE (gdb) and
+// the question for the present one. The others switch off protections of memory or emulate systems that
+// nobody runs any more.
+const (
+	perLinux32      = 0x8
+	perUname26      = 0x20000
+	perNoRandomize  = 0x40000
+	perOnlyAsk      = 0xffffffff
+	ioctlTIOCSTI    = unix.TIOCSTI
+	ioctlTIOCLINUX  = unix.TIOCLINUX
+	netlinkProtocol = unix.NETLINK_ROUTE
+)
+
+// refused is what a run may not call although nothing else may stop it. It is a denylist: the run has
+// no capability and sees only its own namespaces, so the list holds what widens the kernel's surface
+// beyond that, and a second lock on what the rights already forbid.
+//
+// Two kinds of answers: what is a feature of the kernel gets ENOSYS, as from a kernel built without it,
+// for which libraries have a fallback; what is a privilege gets EPERM, as for everyone who hasn't got it.
+//
+// Left out on purpose: ptrace and process_vm_*, because debuggers in a run are its own business (init and
+// the host are out of reach by rights and PID namespace, and the filter is asked after a tracer has
+// changed a call); seccomp itself, because a filter on top can only take away.
+var refused = []rule{
+	// Kernel subsystems with a history of holes and no use in a run.
+	{"io_uring_setup", 425, 425, unix.ENOSYS, nil}, // its operations are not seen by this filter
+	{"io_uring_enter", 426, 426, unix.ENOSYS, nil},
+	{"io_uring_register", 427, 427, unix.ENOSYS, nil},
+	{"add_key", 248, 217, unix.ENOSYS, nil}, // keyrings belong to the user, not to a namespace
+	{"request_key", 249, 218, unix.ENOSYS, nil},
+	{"keyctl", 250, 219, unix.ENOSYS, nil},
+	{"bpf", 321, 280, unix.EPERM, nil},
+	{"perf_event_open", 298, 241, unix.EPERM, nil},
+	{"userfaultfd", 323, 282, unix.EPERM, nil}, // stops kernel code at a place of the caller's choice
+	{"kcmp", 312, 272, unix.EPERM, nil},        // tells the order of kernel addresses
+	{"lookup_dcookie", 212, 18, unix.EPERM, nil},
+	{"nfsservctl", 180, 42, unix.ENOSYS, nil},
+
+	// Namespaces: a new user namespace would give every capability over what is made in it.
+	{"clone", 56, 220, unix.EPERM, []condition{anyBit(0, cloneNamespaces)}},
+	{"clone3", 435, 435, unix.ENOSYS, nil}, // its flags are in memory, where no filter can look; libc falls back to clone
+	{"unshare", 272, 97, unix.EPERM, []condition{anyBit(0, unshareNamespaces)}},
+	{"setns", 308, 268, unix.EPERM, nil},
+
+	// Mounts, and file handles, which open files beside every path.
+	{"mount", 165, 40, unix.EPERM, nil},
+	{"umount2", 166, 39, unix.EPERM, nil},
+	{"pivot_root", 155, 41, unix.EPERM, nil},
+	{"chroot", 161, 51, unix.EPERM, nil},
+	{"open_tree", 428, 428, unix.EPERM, nil},
+	{"open_tree_attr", 467, 467, unix.EPERM, nil},
+	{"move_mount", 429, 429, unix.EPERM, nil},
+	{"fsopen", 430, 430, unix.EPERM, nil},
+	{"fsconfig", 431, 431, unix.EPERM, nil},
+	{"fsmount", 432, 432, unix.EPERM, nil},
+	{"fspick", 433, 433, unix.EPERM, nil},
+	{"mount_setattr", 442, 442, unix.EPERM, nil},
+	{"name_to_handle_at", 303, 264, unix.EPERM, nil},
+	{"open_by_handle_at", 304, 265, unix.EPERM, nil},
+	{"quotactl", 179, 60, unix.EPERM, nil},
+	{"quotactl_fd", 443, 443, unix.EPERM, nil},
+
+	// Device nodes need no capability where they are overlayfs whiteouts (character 0:0).
+	{"mknod", 133, absent, unix.EPERM, []condition{maskedIn(1, unix.S_IFMT, unix.S_IFCHR, unix.S_IFBLK)}},
+	{"mknodat", 259, 33, unix.EPERM, []condition{maskedIn(2, unix.S_IFMT, unix.S_IFCHR, unix.S_IFBLK)}},
+
+	// The machine: kernel code, power, swap, accounting, ports, clock, names, log.
+	{"init_module", 175, 105, unix.EPERM, nil},
+	{"finit_module", 313, 273, unix.EPERM, nil},
+	{"delete_module", 176, 106, unix.EPERM, nil},
+	{"kexec_load", 246, 104, unix.EPERM, nil},
+	{"kexec_file_load", 320, 294, unix.EPERM, nil},
+	{"reboot", 169, 142, unix.EPERM, nil},
+	{"swapon", 167, 224, unix.EPERM, nil},
+	{"swapoff", 168, 225, unix.EPERM, nil},
+	{"acct", 163, 89, unix.EPERM, nil},
+	{"iopl", 172, absent, unix.EPERM, nil},
+	{"ioperm", 173, absent, unix.EPERM, nil},
+	{"settimeofday", 164, 170, unix.EPERM, nil},
+	{"clock_settime", 227, 112, unix.EPERM, nil},
+	{"clock_adjtime", 305, 266, unix.EPERM, nil},
+	{"adjtimex", 159, 171, unix.EPERM, nil},
+	{"sethostname", 170, 161, unix.EPERM, nil},
+	{"setdomainname", 171, 162, unix.EPERM, nil},
+	{"syslog", 103, 116, unix.EPERM, nil},
+	{"vhangup", 153, 58, unix.EPERM, nil},
+	{"personality", 135, 92, unix.EPERM, []condition{argNotIn(0, 0, perLinux32, perUname26, perUname26|perLinux32,
+		perNoRandomize, perNoRandomize|perLinux32, perOnlyAsk)}},
+
+	// Sockets: the families UNIX, INET, INET6 and NETLINK, of NETLINK only ROUTE (getaddrinfo and
+	// "ip addr" ask it), of INET only the protocols that programs speak; the others make the kernel load
+	// modules. VSOCK reaches the hypervisor whatever the network namespace is, and ALG and PACKET reach
+	// kernel code that a run has no use for.
+	{"socket", 41, 198, unix.EAFNOSUPPORT, []condition{argNotIn(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)}},
+	{"socket", 41, 198, unix.EPROTONOSUPPORT, []condition{argIn(0, unix.AF_NETLINK), argNotIn(2, netlinkProtocol)}},
+	{"socket", 41, 198, unix.EPROTONOSUPPORT, []condition{argIn(0, unix.AF_INET, unix.AF_INET6), argNotIn(2, 0,
+		unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6, unix.IPPROTO_RAW, unix.IPPROTO_MPTCP)}},
+	{"socketpair", 53, 199, unix.EAFNOSUPPORT, []condition{argNotIn(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)}},
+
+	// Terminals: typing into one that someone else reads, and the console's counterpart of it.
+	{"ioctl", 16, 29, unix.EPERM, []condition{argIn(1, ioctlTIOCSTI, ioctlTIOCLINUX)}},
+}
