@@ -1,0 +1,149 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// The server and the init process of a run talk over one stream socket, descriptor 3 of init:
+//
+//	server                                            init, PID 1 of the new namespaces
+//	  │  clone + exec of the sealed binary ───────────▶ │  waits for its config; touches nothing
+//	  │  puts init's pid into the run's cgroup          │
+//	  │                                                 │
+//	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds root, /proc, network
+//	  │                                                 │
+//	  │ ◀─ failed {op, path, errno, text, hint} ─────── │  (and exits), or
+//	  │ ◀─ built ────────────────────────────────────── │  the sandbox stands
+//	  │                                                 │  drops its rights, forks the payload
+//	  │ ◀─ failed {…}  or  status {code, start_error} ─ │  (and exits), or
+//	  │ ◀─ started ──────────────────────────────────── │  the payload was executed
+//	  ┆                                                 ┆  …reaps; waits for the payload
+//	  │                                                 │  kills and reaps what is left
+//	  │ ◀─ status {code | signal, ended} ────────────── │  exits; the namespaces are empty
+//
+// Each message is its length (4 bytes, big endian) and a strict JSON object. The server writes once;
+// afterwards the end of the stream is its death, however it died, and init exits at once, which makes
+// the kernel kill everything in the namespace. Nothing on this socket comes from the payload: it never
+// holds a descriptor of it, and init can't be traced.
+
+// maxMessage bounds a message in bytes: more than the kernel takes as arguments and environment of one
+// exec (a quarter of the stack limit, 2 MiB by default), escaped, and a large list of mounts.
+const maxMessage = 16 << 20
+
+// message is everything that crosses the socket: exactly one field is set.
+type message struct {
+	Config  *config   `json:"config,omitempty"`
+	Failed  *failure  `json:"failed,omitempty"`
+	Built   *struct{} `json:"built,omitempty"`
+	Started *struct{} `json:"started,omitempty"`
+	Status  *status   `json:"status,omitempty"`
+}
+
+// config is what init needs to know, and all that it learns: its own environment is empty.
+type config struct {
+	Steps    []step `json:"steps"`
+	Argv     []wire `json:"argv"`
+	Env      []wire `json:"env"`
+	Dir      wire   `json:"dir"`
+	Hostname wire   `json:"hostname"`
+	Limits   Limits `json:"limits"`
+}
+
+// failure is a SetupError on the wire.
+type failure struct {
+	Op    string `json:"op"`
+	Path  wire   `json:"path,omitempty"`
+	Errno int    `json:"errno,omitempty"`
+	Text  string `json:"text"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+// status is how the payload's main process ended.
+type status struct {
+	Code       int    `json:"code"`
+	Signal     int    `json:"signal,omitempty"`
+	StartError string `json:"start_error,omitempty"`
+	Ended      int    `json:"ended,omitempty"`
+}
+
+func (f *failure) setupError() *SetupError {
+	e := &SetupError{Op: f.Op, Path: string(f.Path), Err: errors.New(f.Text), Hint: f.Hint}
+	if f.Errno != 0 {
+		e.Err = syscall.Errno(f.Errno)
+	}
+	return e
+}
+
+func newFailure(err error) *failure {
+	e := new(SetupError)
+	if !errors.As(err, &e) {
+		e = &SetupError{Op: "build the sandbox", Err: err}
+	}
+	f := &failure{Op: e.Op, Path: wire(e.Path), Text: e.Err.Error(), Hint: e.Hint}
+	// Only a bare number is sent as one: text wrapped around it says more than it does.
+	if n, ok := e.Err.(syscall.Errno); ok { //nolint:errorlint // see above
+		f.Errno = int(n)
+	}
+	return f
+}
+
+// send writes one message.
+func send(w io.Writer, m message) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if len(body) > maxMessage {
+		return fmt.Errorf("the run's description takes %d bytes; %d is the most", len(body), maxMessage)
+	}
+	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	return err
+}
+
+// receive reads one message. A stream that ends before one begins is io.EOF.
+func receive(r io.Reader) (message, error) {
+	var m message
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return m, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > maxMessage {
+		return m, fmt.Errorf("hand-off: a message of %d bytes; %d is the most", size, maxMessage)
+	}
+	// The buffer grows with what comes, not with what was announced.
+	var body bytes.Buffer
+	if _, err := io.CopyN(&body, r, int64(size)); err != nil {
+		return m, fmt.Errorf("hand-off: a message was cut off: %w", io.ErrUnexpectedEOF)
+	}
+	return decode(body.Bytes())
+}
+
+// decode reads the body of a message and refuses what send would not have written.
+func decode(body []byte) (message, error) {
+	var m message
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return message{}, fmt.Errorf("hand-off: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return message{}, errors.New("hand-off: a message is followed by more")
+	}
+	set := 0
+	for _, is := range []bool{m.Config != nil, m.Failed != nil, m.Built != nil, m.Started != nil, m.Status != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return message{}, fmt.Errorf("hand-off: a message holds %d things, not one", set)
+	}
+	return m, nil
+}

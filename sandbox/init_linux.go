@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// The descriptors that init is started with, beside 0 to 2, which are /dev/null.
+const (
+	controlFD = 3 // the socket to the server
+	outputFD  = 4 // write end: the payload's standard output and error
+	inputFD   = 5 // read end: the payload's standard input
+)
+
+// initMain is PID 1 of a run. It is trusted, and shares a pid namespace and a uid with a payload that
+// is not, so:
+//
+//   - it ignores every signal that can be sent from inside (Go's handlers would else make "kill -SEGV 1"
+//     a crash; the kernel itself drops only those without a handler);
+//   - it is not dumpable by the time the payload exists, so that its memory, descriptors and environment
+//     can't be opened, and it can't be traced;
+//   - it reads nothing that the payload could write;
+//   - it exits when the server's end of the socket closes, whatever else goes on, and its end is the
+//     end of the namespace.
+func initMain() {
+	// The thread that builds and forks drops its rights for good. It is never given back: no other
+	// goroutine may find itself without capabilities, and children belong to the thread that forked.
+	runtime.LockOSThread()
+	runtime.GOMAXPROCS(2)
+
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored)
+	go func() {
+		for range ignored {
+		}
+	}()
+
+	for _, fd := range []int{controlFD, outputFD, inputFD} {
+		unix.CloseOnExec(fd)
+	}
+	control := os.NewFile(controlFD, "control")
+	if err := run(control); err != nil {
+		// If nobody listens any more there is nothing left to do with it.
+		_ = send(control, message{Failed: newFailure(err)})
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func run(control *os.File) error {
+	m, err := receive(control)
+	if err != nil {
+		return err
+	}
+	if m.Config == nil {
+		return errors.New("hand-off: the first message is not the config")
+	}
+	go func() {
+		// The server says nothing more. What ends this read is its end.
+		_, _ = io.Copy(io.Discard, control)
+		os.Exit(1)
+	}()
+	if err := closeInherited(inputFD); err != nil {
+		return err
+	}
+	c := m.Config
+	// Only the thread's own view changes, and what it forks inherits it.
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) {
+		return setupError("create cgroup namespace", "", err)
+	}
+	if err := unix.Sethostname([]byte(c.Hostname)); err != nil {
+		return setupError("set host name", "", err)
+	}
+	if err := raiseLoopback(); err != nil {
+		return err
+	}
+	if err := build(c.Steps); err != nil {
+		return err
+	}
+	if err := send(control, message{Built: &struct{}{}}); err != nil {
+		return err
+	}
+	pid, st, err := startPayload(c)
+	if err != nil {
+		return err
+	}
+	if st == nil {
+		if err := send(control, message{Started: &struct{}{}}); err != nil {
+			return err
+		}
+		if st, err = waitPayload(pid); err != nil {
+			return err
+		}
+	}
+	return send(control, message{Status: st})
+}
+
+// raiseLoopback brings up the one interface that the new network namespace has.
+func raiseLoopback() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return setupError("open socket", "", err)
+	}
+	defer unix.Close(s)
+	req, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return setupError("bring up interface", "lo", unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req))
+}

@@ -1,0 +1,135 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespaces are made at the clone. The cgroup namespace is not among them: its root is the cgroup that
+// its maker is in, so that init makes it after it was put into the run's.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// launch starts init, hands it the plan and returns when the payload runs. group may be nil; it is the
+// process's to remove if there is no error.
+func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgroup) (Process, error) {
+	pipes, err := newPipes(stdio)
+	if err != nil {
+		return nil, setupError("create pipes", "", err)
+	}
+	defer pipes.closeChild()
+	init, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(n.exe.Fd())), []string{initName}, &os.ProcAttr{
+		Dir:   "/",
+		Env:   []string{},
+		Files: []*os.File{pipes.null, pipes.null, pipes.null, pipes.initControl, pipes.initOutput, pipes.initInput},
+		Sys:   initAttr(spec),
+	})
+	if err != nil {
+		pipes.closeServer()
+		return nil, cloneError(err)
+	}
+	p := &process{ctx: ctx, init: init, group: group, pipes: pipes}
+	p.begin(stdio)
+	// Where the cgroup holds the number of processes, the rlimit would hide it: see setRlimits.
+	if strings.HasPrefix(n.held()["processes"], "cgroup") && group != nil {
+		spec.Limits.Processes = 0
+	}
+	if err := p.handOver(spec); err != nil {
+		p.abort()
+		return nil, explain(err)
+	}
+	return p, nil
+}
+
+// initAttr maps one id, the run's, onto itself, and gives init every capability over the namespaces that
+// are made with it and over nothing else.
+func initAttr(spec Spec) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{
+		Cloneflags:  namespaces,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: spec.UID, HostID: spec.UID, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: spec.GID, HostID: spec.GID, Size: 1}},
+		Setsid:      true,
+	}
+	for c := range uintptr(unix.CAP_LAST_CAP + 1) {
+		attr.AmbientCaps = append(attr.AmbientCaps, c)
+	}
+	if os.Geteuid() == 0 {
+		// The groups that root has are not the run's. (An ordinary user can't leave its own.)
+		attr.GidMappingsEnableSetgroups = true
+		attr.Credential = &syscall.Credential{Uid: uint32(spec.UID), Gid: uint32(spec.GID), Groups: []uint32{}}
+	}
+	return attr
+}
+
+// handOver puts init into its cgroup, sends it the config and waits until the payload runs. Nothing of
+// the run is ever outside its cgroup, since init does nothing before it has the config.
+func (p *process) handOver(spec Spec) error {
+	if p.group != nil {
+		if err := p.group.add(p.init.Pid); err != nil {
+			return setupError("enter cgroup", "", err)
+		}
+	}
+	err := send(p.pipes.control, message{Config: &config{
+		Steps:    plan(spec),
+		Argv:     toWire(spec.Argv),
+		Env:      toWire(spec.Env),
+		Dir:      wire(spec.Dir),
+		Hostname: wire(cmp.Or(spec.Hostname, "airlock")),
+		Limits:   spec.Limits,
+	}})
+	if err != nil && !errors.Is(err, unix.EPIPE) { // if init is gone, reading says more
+		return setupError("hand over the config", "", err)
+	}
+	for {
+		m, err := receive(p.pipes.control)
+		switch {
+		case err != nil && p.ctx.Err() != nil:
+			return nil // killed while it started: Wait says so
+		case err != nil:
+			return setupError("build the sandbox", "", fmt.Errorf("init ended without a word: %w", err))
+		case m.Failed != nil:
+			return m.Failed.setupError()
+		case m.Status != nil:
+			p.status = m.Status // the command could not be executed
+			return nil
+		case m.Started != nil:
+			return nil
+		}
+	}
+}
+
+// cloneError names the cause of a failed start of init. The kernel gives one number for everything
+// between the clone and the exec.
+func cloneError(err error) error {
+	if pe := new(fs.PathError); errors.As(err, &pe) {
+		err = pe.Err
+	}
+	denied := []error{unix.EPERM, unix.EACCES, unix.ENOSPC, unix.EUSERS, unix.EINVAL, unix.ENOSYS}
+	if !slices.ContainsFunc(denied, func(e error) bool { return errors.Is(err, e) }) {
+		return &SetupError{Op: "start init", Err: err}
+	}
+	return &SetupError{
+		Op:   "create namespaces",
+		Err:  fmt.Errorf("user namespaces are not available: %w", err),
+		Hint: namespaceHint(os.ReadFile),
+	}
+}
+
+// explain adds what the host's settings say about a refusal that init met in its own namespaces.
+func explain(err error) error {
+	e := new(SetupError)
+	if errors.As(err, &e) && e.Hint == "" && (errors.Is(e.Err, unix.EPERM) || errors.Is(e.Err, unix.EACCES)) && e.Op == "make mounts private" {
+		e.Err = fmt.Errorf("user namespaces give no rights here: %w", e.Err)
+		e.Hint = namespaceHint(os.ReadFile)
+	}
+	return err
+}

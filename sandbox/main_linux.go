@@ -1,0 +1,28 @@
+package sandbox
+
+import "os"
+
+// The names under which the binary executes itself: the whole argv, so that ps shows no paths.
+const (
+	initName    = "airlock-init"
+	janitorName = "airlock-janitor"
+)
+
+// Main must be called first by the main function of a program that uses the native backend, and by
+// TestMain: the backend executes its own binary again as the init process of a run, and as the process
+// that clears up after a server that was killed. In these Main does the work and never returns; in any
+// other process it returns false at once. It looks at argv[0] alone.
+func Main() (handled bool) {
+	if len(os.Args) == 0 {
+		return false
+	}
+	switch os.Args[0] {
+	case initName:
+		initMain()
+	case janitorName:
+		janitorMain()
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,239 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// builder executes a plan, in init, whose mount namespace is its own.
+type builder struct {
+	src        *sources
+	scratch    *os.File // root of the private tmpfs
+	rootDev    uint64
+	scratchDev uint64
+	files      int // MountFile contents stored so far
+}
+
+// scratchPath is where the private tmpfs is attached while the sandbox is built.
+const scratchPath = "/.scratch"
+
+// build makes the new root, leaves the old one for good and executes the steps.
+func build(steps []step) error {
+	// The modes that are asked for are the modes that are meant.
+	old := unix.Umask(0)
+	defer unix.Umask(old)
+
+	src, err := openSources(steps)
+	if err != nil {
+		return err
+	}
+	b := &builder{src: src}
+	if b.rootDev, err = deviceOf(src.root); err != nil {
+		return err
+	}
+	if err := enterRoot(src.root); err != nil {
+		return err
+	}
+	src.root.Close()
+	for i, st := range steps {
+		if err := b.do(i, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enterRoot makes root the root of this namespace and drops the host's. The new root covers the old
+// one for a moment, since no directory of the host is sure to be there to be mounted on.
+func enterRoot(root *os.File) error {
+	over, err := openPath("/")
+	if err != nil {
+		return err
+	}
+	defer over.Close()
+	if err := attach(root, over); err != nil {
+		return err
+	}
+	if err := unix.Fchdir(int(root.Fd())); err != nil {
+		return setupError("enter", "new root", err)
+	}
+	// With both names the same, the old root ends up on top of the new one and can be taken off
+	// without a directory to put it in; see pivot_root(2).
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return setupError("pivot to", "new root", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return setupError("unmount", "old root", err)
+	}
+	return setupError("enter", "/", unix.Chdir("/"))
+}
+
+// do executes one step and lets go of what was held for it.
+func (b *builder) do(i int, st step) error {
+	target := string(st.Target)
+	switch st.Do {
+	case doScratch:
+		return b.mountScratch(st.Size)
+	case doProc:
+		return b.mountProc()
+	case doDev:
+		return b.makeDev()
+	case doShow:
+		return b.show(st)
+	case doDir:
+		f, err := b.place(target, placeDir)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return setupError("set mode of", target, os.Chmod(procPath(f), fs.FileMode(st.Mode)))
+	case doBind, doOverlay:
+		mount := b.src.steps[i]
+		if mount == nil {
+			return nil
+		}
+		defer mount.Close()
+		return b.mountAt(mount, target)
+	case doSymlink:
+		return b.symlink(string(st.Source), target)
+	case doFile:
+		return b.file(st)
+	case doMask:
+		return b.mask(target)
+	case doSeal:
+		return b.seal()
+	}
+	return fmt.Errorf("sandbox: bug: a step %q", st.Do)
+}
+
+// mountScratch mounts the private tmpfs. size is in bytes; 0 leaves the kernel's default, half of the
+// memory.
+func (b *builder) mountScratch(size int64) error {
+	options := []option{{"mode", "0755"}}
+	if size > 0 {
+		// An inode takes kernel memory that the size doesn't count.
+		options = append(options,
+			option{"size", strconv.FormatInt(size, 10)},
+			option{"nr_inodes", strconv.FormatInt(max(size/4096, 4096), 10)})
+	}
+	mount, err := newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, options...)
+	if err != nil {
+		return err
+	}
+	if b.scratchDev, err = deviceOf(mount); err != nil {
+		return err
+	}
+	if err := b.mountAt(mount, scratchPath); err != nil {
+		return err
+	}
+	b.scratch = mount
+	if err := unix.Mkdirat(int(mount.Fd()), "empty", 0o555); err != nil {
+		return setupError("make", scratchPath+"/empty", err)
+	}
+	return setupError("make", scratchPath+"/none", unix.Mknodat(int(mount.Fd()), "none", unix.S_IFREG, 0))
+}
+
+// show makes a directory in the private tmpfs and shows it at a place of its own.
+func (b *builder) show(st step) error {
+	name := path.Join(scratchPath, string(st.Source))
+	if err := unix.Mkdir(name, st.Mode); err != nil {
+		return setupError("make", name, err)
+	}
+	return b.bindInside(name, string(st.Target), 0)
+}
+
+// bindInside shows something that is already in the new root at another place as well.
+func (b *builder) bindInside(source, target string, attrs uint64) error {
+	f, err := openPath(source)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	mount, err := cloneMount(f, attrs)
+	if err != nil {
+		return err
+	}
+	defer mount.Close()
+	return b.mountAt(mount, target)
+}
+
+func (b *builder) mountAt(mount *os.File, target string) error {
+	dir, err := isDir(mount)
+	if err != nil {
+		return err
+	}
+	at, err := b.place(target, placeKind(dir))
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	return attach(mount, at)
+}
+
+// symlink makes a link, unless the same one is there already because the directory that holds it is
+// shown.
+func (b *builder) symlink(text, target string) error {
+	dir, err := b.place(path.Dir(target), placeDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = unix.Symlinkat(text, int(dir.Fd()), path.Base(target))
+	if err == nil {
+		return nil
+	}
+	if there, e := os.Readlink(procPath(dir) + "/" + path.Base(target)); e == nil && there == text {
+		return nil
+	}
+	return setupError("make link", target, err)
+}
+
+// file shows content at a place. The file is kept in the private tmpfs and mounted read-only, so that
+// it is as immutable below /home as it is in /etc.
+func (b *builder) file(st step) error {
+	name := path.Join(scratchPath, "file-"+strconv.Itoa(b.files))
+	b.files++
+	if err := os.WriteFile(name, st.Content, 0o444); err != nil {
+		return setupError("write", string(st.Target), err)
+	}
+	return b.bindInside(name, string(st.Target), unix.MOUNT_ATTR_RDONLY)
+}
+
+// mask hides what is at target. Where nothing is, nothing has to be hidden.
+func (b *builder) mask(target string) error {
+	f, err := openPath(target)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	dir, err := isDir(f)
+	if err != nil {
+		return err
+	}
+	if dir {
+		return b.bindInside(scratchPath+"/empty", target, unix.MOUNT_ATTR_RDONLY)
+	}
+	return b.bindInside(scratchPath+"/none", target, unix.MOUNT_ATTR_RDONLY)
+}
+
+// seal takes away what was needed to build and makes the root read-only.
+func (b *builder) seal() error {
+	if err := unix.Unmount(scratchPath, unix.MNT_DETACH); err != nil {
+		return setupError("unmount", scratchPath, err)
+	}
+	b.scratch.Close()
+	if err := unix.Rmdir(scratchPath); err != nil {
+		return setupError("remove", scratchPath, err)
+	}
+	err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	return setupError("make read-only", "/", err)
+}

@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"sync"
+)
+
+// Native is the backend that builds sandboxes itself, out of namespaces, mounts, cgroups, rlimits and
+// a seccomp filter. It needs nothing that is installed; it needs user namespaces. Make one with
+// [NewNative].
+type Native struct {
+	exe  *os.File                 // the sealed binary
+	held func() map[string]string // hostHeld, found out once: it takes a cgroup to know
+
+	mu      sync.Mutex
+	janitor *janitor // started with the first cgroup
+}
+
+// NewNative prepares the backend. The program's main function must call [Main] first.
+func NewNative() (*Native, error) {
+	exe, err := sealSelf()
+	if err != nil {
+		return nil, err
+	}
+	return &Native{exe: exe, held: sync.OnceValue(hostHeld)}, nil
+}
+
+// Name implements [Backend].
+func (*Native) Name() string { return "native" }
+
+// Unconfined implements [Backend].
+func (*Native) Unconfined() bool { return false }
+
+// Held implements [Backend].
+func (n *Native) Held() map[string]string { return maps.Clone(n.held()) }
+
+// hostHeld says what holds each limit of a run of the server's own uid on this host.
+func hostHeld() map[string]string {
+	held := map[string]string{"processes": "", "memory": "", "cpu": "", "files": "rlimit", "disk": "tmpfs size"}
+	if os.Geteuid() != 0 {
+		held["processes"] = "rlimit"
+	}
+	for limit, by := range cgroupHeld(Limits{}) {
+		if by != "" {
+			held[limit] = by
+		}
+	}
+	return held
+}
+
+// Start implements [Backend].
+func (n *Native) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, error) {
+	if err := spec.validate(); err != nil {
+		return nil, err
+	}
+	if spec.Network != NetworkNone {
+		return nil, &SetupError{Op: "attach the network", Err: errors.New("the native backend has no network " + string(spec.Network))}
+	}
+	if euid := os.Geteuid(); euid != 0 && (spec.UID != euid || spec.GID != os.Getegid()) {
+		return nil, &SetupError{Op: "take the run's identity", Err: errors.New("only a server that is root can give a run another uid or gid than its own")}
+	}
+	if err := n.mustHold(spec); err != nil {
+		return nil, err
+	}
+	group, err := n.cgroup(spec)
+	if err != nil {
+		return nil, err
+	}
+	p, err := n.launch(ctx, spec, stdio, group)
+	if err != nil && group != nil {
+		err = errors.Join(err, group.remove())
+	}
+	return p, err
+}
+
+// cgroup makes the cgroup of a run; nil where none can be had.
+func (n *Native) cgroup(spec Spec) (*cgroup, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	group, err := newCgroup(spec.ID, spec.Limits)
+	if err != nil {
+		return nil, err
+	}
+	if group != nil && n.janitor == nil {
+		if n.janitor, err = startJanitor(n.exe); err != nil {
+			return nil, errors.Join(err, group.remove())
+		}
+	}
+	return group, nil
+}
+
+// mustHold refuses a run whose limits are not held by the kernel: each of them if Strict is set, and
+// always the number of processes of a uid 0, which nothing else would stop from exhausting the host.
+func (n *Native) mustHold(spec Spec) error {
+	l := spec.Limits
+	for _, limit := range []struct {
+		name string
+		set  bool
+		must bool
+	}{
+		{"processes", l.Processes > 0, l.Strict || spec.UID == 0},
+		{"memory", l.Memory > 0, l.Strict},
+		{"cpu", l.CPU > 0, l.Strict},
+	} {
+		if limit.set && limit.must && n.held()[limit.name] == "" {
+			return &SetupError{
+				Op:   "hold limit",
+				Path: limit.name,
+				Err:  errors.New("no kernel mechanism on this host holds it"),
+				Hint: "run airlock as an ordinary user, or where it gets a cgroup of its own (systemd: systemd-run --user --scope -p Delegate=yes airlock)",
+			}
+		}
+	}
+	return nil
+}
+
+// Close implements [Backend].
+func (n *Native) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := n.janitor.close()
+	n.janitor = nil
+	return errors.Join(err, n.exe.Close())
+}

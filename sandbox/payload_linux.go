@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// spareThreads is how many idle threads init keeps for what the Go runtime may still come to want, and
+// how many more it may have than that without taking one of the payload's.
+const spareThreads = 2
+
+// payloadOOMScore makes the kernel prefer the processes of a run to init and to the rest of the host
+// when memory is short. It is in oom_score_adj's units: thousandths of the memory.
+const payloadOOMScore = "500"
+
+// startPayload drops the rights of the calling thread, which the caller has locked, and executes the
+// command from it. The status is not nil if the command could not be executed: the sandbox stood, and
+// there is nothing to wait for.
+func startPayload(c *config) (pid int, _ *status, err error) {
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		return 0, nil, setupError("open", "/dev/null", err)
+	}
+	defer null.Close()
+	score, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
+	if err != nil {
+		return 0, nil, setupError("open", "/proc/self/oom_score_adj", err)
+	}
+	defer score.Close()
+	reserveThreads(spareThreads)
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return 0, nil, setupError("count threads in", "/proc/self/task", err)
+	}
+
+	if err := setRlimits(c.Limits, len(tasks)+spareThreads); err != nil {
+		return 0, nil, setupError("limit resources", "", err)
+	}
+	if err := dropRights(); err != nil {
+		return 0, nil, setupError("drop rights", "", err)
+	}
+	// From here on the payload's own rights decide what it may enter and execute.
+	if err := unix.Chdir(string(c.Dir)); err != nil {
+		return 0, nil, setupError("enter working directory", string(c.Dir), err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return 0, nil, setupError("make init untraceable", "", err)
+	}
+
+	argv, env := fromWire(c.Argv), fromWire(c.Env)
+	file, err := lookPath(argv[0], env)
+	if err != nil {
+		return 0, notExecuted(err), nil
+	}
+	restore := adjustScore(score)
+	pid, err = syscall.ForkExec(file, argv, &syscall.ProcAttr{
+		Env:   env,
+		Files: []uintptr{inputFD, outputFD, outputFD},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	restore()
+	if err != nil {
+		return 0, notExecuted(err), nil
+	}
+	// The payload's ends of the pipes are the payload's alone now: it sees the end of its input, and
+	// whoever reads a pipe that it closed gets told.
+	unix.Close(inputFD)
+	unix.Close(outputFD)
+	return pid, nil, nil
+}
+
+// adjustScore sets the score that the payload will inherit, and returns what puts init's own back. That
+// the score can't be set is no reason not to run.
+func adjustScore(score *os.File) (restore func()) {
+	own := make([]byte, 16)
+	n, err := score.ReadAt(own, 0)
+	if err != nil && n == 0 {
+		return func() {}
+	}
+	_, _ = score.WriteAt([]byte(payloadOOMScore), 0)
+	return func() { _, _ = score.WriteAt(own[:n], 0) }
+}
+
+// notExecuted is the status that a shell would report for a command it can't execute.
+func notExecuted(err error) *status {
+	st := &status{Code: 126, StartError: err.Error()}
+	if err == syscall.ENOENT { //nolint:errorlint // never wrapped here
+		st.Code = 127
+	}
+	return st
+}
+
+// lookPath finds a command as execvp(3) does, by the PATH of the payload's environment and with the
+// rights of the calling thread. The error is a bare syscall.Errno.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	result := error(syscall.ENOENT)
+	for _, dir := range strings.Split(getenv(env, "PATH"), ":") {
+		if !strings.HasPrefix(dir, "/") {
+			continue // the working directory is the workspace's: nothing is found in it by accident
+		}
+		file := dir + "/" + name
+		var st unix.Stat_t
+		if unix.Stat(file, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		if unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, 0) == nil {
+			return file, nil
+		}
+		result = syscall.EACCES
+	}
+	return "", result
+}

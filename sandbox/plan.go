@@ -1,0 +1,135 @@
+package sandbox
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// verb is what a step does.
+type verb string
+
+const (
+	doScratch verb = "scratch" // mount the private tmpfs of Size bytes, where only init sees it
+	doProc    verb = "proc"    // mount a new /proc and lock what in it is the host's
+	doDev     verb = "dev"     // make /dev
+	doShow    verb = "show"    // make directory Source in scratch with Mode and show it at Target
+	doDir     verb = "dir"     // make the directory Target with Mode where it is missing
+	doBind    verb = "bind"
+	doOverlay verb = "overlay"
+	doSymlink verb = "symlink"
+	doFile    verb = "file"
+	doMask    verb = "mask"
+	doSeal    verb = "seal" // take scratch out of sight and make the root read-only
+)
+
+// step is one thing that init does to build what the run sees. It crosses the hand-off.
+type step struct {
+	Do       verb   `json:"do"`
+	Target   wire   `json:"target,omitempty"`
+	Source   wire   `json:"source,omitempty"`
+	Upper    wire   `json:"upper,omitempty"`
+	Work     wire   `json:"work,omitempty"`
+	Content  []byte `json:"content,omitempty"`
+	Mode     uint32 `json:"mode,omitempty"`
+	Size     int64  `json:"size,omitempty"`
+	Writable bool   `json:"writable,omitempty"`
+	Optional bool   `json:"optional,omitempty"`
+}
+
+// faces are the places where the private tmpfs is seen. They are sub-directories of one filesystem, so
+// that one size bounds them all.
+var faces = []step{
+	{Do: doShow, Target: "/dev/shm", Source: "shm", Mode: 0o1777},
+	{Do: doShow, Target: "/home", Source: "home", Mode: 0o755},
+	{Do: doShow, Target: "/run", Source: "run", Mode: 0o755},
+	{Do: doShow, Target: "/tmp", Source: "tmp", Mode: 0o1777},
+	{Do: doShow, Target: "/var/tmp", Source: "var-tmp", Mode: 0o1777},
+}
+
+// plan gives the steps that build what a run sees, on an empty tmpfs that is already the root. It is
+// pure; the order is the whole of its work:
+//
+//  1. the private tmpfs, since /proc takes the empty file and directory that hide things from it;
+//  2. /proc and /dev, which nothing of the caller's may replace;
+//  3. the faces of the private tmpfs: /tmp, /home, …;
+//  4. the caller's mounts and the home directory by depth of their target, parents first, so that a
+//     workspace below /tmp or /home appears on top of the private tmpfs and a mount inside another one
+//     is not covered by it; the order given is kept within a depth;
+//  5. masks, by depth, after everything that they could have to hide;
+//  6. the seal: afterwards the root, its directories and links can't be changed.
+//
+// What was opened on the host before step 1 is held by descriptors: no step looks a host path up.
+func plan(s Spec) []step {
+	steps := []step{
+		{Do: doScratch, Size: s.Limits.Disk},
+		{Do: doProc, Target: "/proc"},
+		{Do: doDev, Target: "/dev"},
+	}
+	steps = append(steps, faces...)
+
+	var mounts, masks []step
+	for _, m := range s.Mounts {
+		st := m.step()
+		switch {
+		case st.Do == doMask:
+			masks = append(masks, st)
+		case st.Do == doSymlink && slices.ContainsFunc(mounts, st.same):
+			// Two things that are shown may be reached through the same link.
+		default:
+			mounts = append(mounts, st)
+		}
+	}
+	if st, ok := homeStep(s); ok {
+		mounts = append(mounts, st)
+	}
+	byDepth := func(a, b step) int { return depth(a.Target) - depth(b.Target) }
+	slices.SortStableFunc(mounts, byDepth)
+	slices.SortStableFunc(masks, byDepth)
+	steps = append(steps, mounts...)
+	steps = append(steps, masks...)
+	return append(steps, step{Do: doSeal, Target: "/"})
+}
+
+// homeStep makes the home directory, unless a mount shows it or what it lies in.
+func homeStep(s Spec) (step, bool) {
+	if s.Home == "" || s.Home == "/" {
+		return step{}, false
+	}
+	for _, m := range s.Mounts {
+		if m.Kind != MountMask && under(s.Home, m.Target) {
+			return step{}, false
+		}
+	}
+	for _, f := range faces {
+		if s.Home == string(f.Target) {
+			return step{}, false
+		}
+		if under(s.Home, string(f.Target)) {
+			return step{Do: doDir, Target: wire(s.Home), Mode: 0o755}, true
+		}
+	}
+	return step{Do: doShow, Target: wire(s.Home), Source: "user", Mode: 0o755}, true
+}
+
+func (m Mount) step() step {
+	st := step{Do: verb(m.Kind), Target: wire(m.Target), Optional: m.Optional}
+	switch m.Kind {
+	case MountBind:
+		st.Source, st.Writable = wire(m.Source), m.Writable
+	case MountOverlay:
+		st.Source, st.Upper, st.Work = wire(m.Source), wire(m.Upper), wire(m.Work)
+	case MountSymlink:
+		st.Source = wire(m.Source)
+	case MountFile:
+		st.Content = m.Content
+	case MountMask:
+	}
+	return st
+}
+
+func (st step) same(o step) bool {
+	return st.Do == o.Do && st.Target == o.Target && st.Source == o.Source
+}
+
+func depth(p wire) int { return strings.Count(path.Clean(string(p)), "/") }

@@ -1,0 +1,50 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// What of /proc belongs to the host and not to the run's namespaces. A kernel uid 0 owns these files
+// whatever capabilities it has, and could else open them: with /proc/sys/kernel/core_pattern it would
+// have the host run a program of its choice.
+var (
+	// readOnlyProc can be read by every user of the host, but not written in here.
+	readOnlyProc = []string{
+		"bus", "driver", "dynamic_debug", "fs", "irq", "mtrr", "pressure", "sys", "sysrq-trigger", "tty",
+	}
+	// maskedProc shows the host's memory, keys and other processes to its owner.
+	maskedProc = []string{
+		"acpi", "asound", "iomem", "ioports", "kallsyms", "kcore", "key-users", "keys", "kmsg",
+		"kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "pagetypeinfo", "sched_debug",
+		"scsi", "slabinfo", "timer_list", "timer_stats", "vmallocinfo",
+	}
+)
+
+// mountProc mounts the new /proc and locks what of it is the host's.
+func (b *builder) mountProc() error {
+	if err := b.mountAt(b.src.proc, "/proc"); err != nil {
+		return err
+	}
+	b.src.proc.Close()
+	// The limit belongs to the user namespace of whoever writes it. The seccomp filter refuses new
+	// namespaces as well; this holds even where a way around the filter is found.
+	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return setupError("forbid user namespaces", "/proc/sys/user/max_user_namespaces", err)
+	}
+	for _, name := range readOnlyProc {
+		p := "/proc/" + name
+		if err := b.bindInside(p, p, unix.MOUNT_ATTR_RDONLY); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, name := range maskedProc {
+		if err := b.mask("/proc/" + name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

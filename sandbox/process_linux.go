@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// process is a run of the native backend, as the server sees it.
+type process struct {
+	ctx   context.Context // of this run: it ends with the run
+	init  *os.Process
+	group *cgroup // nil if there is none
+	pipes *pipes
+
+	status   *status       // what init said of the payload's end
+	copied   chan struct{} // closed when the output has been read to its end
+	unwatch  func() bool   // stops waiting for ctx
+	killOnce sync.Once
+}
+
+// begin starts what goes on beside the run: reading its output, writing its input, watching its context.
+func (p *process) begin(stdio Stdio) {
+	p.copied = make(chan struct{})
+	go func() {
+		defer close(p.copied)
+		out := stdio.Output
+		if out == nil {
+			out = io.Discard
+		}
+		// An output that fails is not the run's to notice: what it writes goes on being read.
+		if _, err := io.Copy(out, p.pipes.output); err != nil {
+			_, _ = io.Copy(io.Discard, p.pipes.output)
+		}
+	}()
+	if p.pipes.input != nil {
+		go func() {
+			// A run that doesn't read its input makes this fail with EPIPE at its end.
+			_, _ = io.Copy(p.pipes.input, stdio.Stdin)
+			p.pipes.input.Close()
+		}()
+	}
+	// Killing init is killing all of the run: the kernel ends a pid namespace with its first process.
+	p.unwatch = context.AfterFunc(p.ctx, p.kill)
+}
+
+func (p *process) kill() { p.killOnce.Do(func() { _ = p.init.Kill() }) }
+
+// abort ends a run that was never handed to the caller.
+func (p *process) abort() {
+	p.kill()
+	_, _ = p.init.Wait()
+	<-p.copied
+	p.unwatch()
+	p.pipes.closeServer()
+}
+
+// Wait implements [Process].
+func (p *process) Wait() (Exit, error) {
+	var lost error
+	for p.status == nil && lost == nil {
+		m, err := receive(p.pipes.control)
+		switch {
+		case err != nil:
+			lost = err
+		case m.Failed != nil:
+			lost = m.Failed.setupError()
+		default:
+			p.status = m.Status
+		}
+	}
+	// Init is a zombie only when every other process of its namespace was reaped. All that held the
+	// output pipe is gone then, so that its end comes.
+	state, err := p.init.Wait()
+	<-p.copied
+	killed := !p.unwatch()
+	p.pipes.closeServer()
+
+	var exit Exit
+	if p.group != nil {
+		exit.Limit, exit.LimitEnded = p.group.reached()
+		if e := p.group.remove(); e != nil {
+			err = errors.Join(err, fmt.Errorf("sandbox: remove cgroup: %w", e))
+		}
+	}
+	switch {
+	case p.status != nil:
+		exit.Code, exit.StartError, exit.Ended = p.status.Code, p.status.StartError, p.status.Ended
+		if s := p.status.Signal; s != 0 {
+			exit.Signal = signalName(syscall.Signal(s))
+		}
+	case killed:
+		exit.Killed = true
+	case exit.LimitEnded:
+		exit.Signal = "SIGKILL" // init was what the kernel chose
+	default:
+		err = errors.Join(err, fmt.Errorf("sandbox: init ended without a status (%v): %w", state, lost))
+	}
+	return exit, err
+}

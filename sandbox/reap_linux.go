@@ -1,0 +1,70 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// waitPayload reaps until the payload's main process has ended, then ends and reaps everything else.
+func waitPayload(main int) (*status, error) {
+	st := new(status)
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, setupError("wait for the command", "", err)
+		}
+		if pid != main {
+			continue
+		}
+		if ws.Signaled() {
+			st.Signal = int(ws.Signal())
+		} else {
+			st.Code = ws.ExitStatus()
+		}
+		break
+	}
+	st.Ended = countChildren()
+	// Everything that init can see is of this run; init itself is spared by the kernel.
+	if err := unix.Kill(-1, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return nil, setupError("end background processes", "", err)
+	}
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return st, nil // ECHILD
+		}
+	}
+}
+
+// countChildren counts the children of init that still run. Whatever the main process left behind is a
+// child of init by now, or below one. /proc may be incomplete while processes come and go, so that the
+// number is a report and decides nothing.
+func countChildren() int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		// pid (name) state ppid …, where the name may hold anything.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) > 1 && fields[1] == "1" && fields[0] != "Z" && fields[0] != "X" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,46 @@
+package sandbox
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// sealSelf copies the running binary into memory and seals it, to be executed as init and janitor. A
+// payload that got at init's /proc/PID/exe would find a file that nobody can write, instead of the
+// host's binary; and an upgrade on disk while the server runs changes nothing.
+func sealSelf() (*os.File, error) {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, setupError("open own binary", "/proc/self/exe", err)
+	}
+	defer self.Close()
+
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate("airlock", flags|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = unix.MemfdCreate("airlock", flags) // before Linux 6.3 all were executable
+	}
+	if err != nil {
+		return nil, setupError("create memory file", "", err)
+	}
+	// Above the descriptors that a child is given: those are put in place before it executes this one.
+	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 64)
+	unix.Close(fd)
+	if err != nil {
+		return nil, setupError("duplicate descriptor", "", err)
+	}
+	sealed := os.NewFile(uintptr(high), "airlock")
+	if _, err := io.Copy(sealed, self); err != nil {
+		sealed.Close()
+		return nil, setupError("copy own binary", "", err)
+	}
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(sealed.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		sealed.Close()
+		return nil, setupError("seal own binary", "", err)
+	}
+	return sealed, nil
+}

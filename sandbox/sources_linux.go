@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// sources holds, as detached mounts, everything of the host that the run will see. They are made while
+// the host's root is still in place, and are all that is left of it afterwards.
+type sources struct {
+	root  *os.File            // the new, empty root
+	proc  *os.File            // a /proc of the new pid namespace
+	pts   *os.File            // a devpts of its own
+	nodes map[string]*os.File // device name to a clone of the host's node
+	steps map[int]*os.File    // index of a bind or overlay step to its mount
+}
+
+// openSources makes the mounts that steps need. A step that is optional and whose source can't be had
+// has no entry.
+func openSources(steps []step) (*sources, error) {
+	s := &sources{nodes: map[string]*os.File{}, steps: map[int]*os.File{}}
+	// Nothing that happens to mounts in here is to reach the host, and the other way round.
+	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
+		return nil, setupError("make mounts private", "/", err)
+	}
+	var err error
+	if s.root, err = newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, option{"mode", "0755"}); err != nil {
+		return nil, err
+	}
+	// The kernel allows a new /proc only where one is visible in full, hence before the root is left.
+	if s.proc, err = newMount("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		e := new(SetupError)
+		if errors.As(err, &e) && errors.Is(err, unix.EPERM) {
+			e.Hint = "parts of the host's /proc are covered, as container runtimes do; start the container with --security-opt systempaths=unconfined (Docker) or unmask=ALL (Podman)"
+		}
+		return nil, err
+	}
+	if s.pts, err = newMount("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC,
+		option{"newinstance", ""}, option{"ptmxmode", "0666"}, option{"mode", "0620"}); err != nil {
+		return nil, err
+	}
+	for _, name := range deviceNodes {
+		// Read-only is about the node, not the device: its owner could else change its mode for the host.
+		node, err := openBind("/dev/"+name, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+		if name == "tty" && err != nil {
+			continue // of use only to programs that ask for a password
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.nodes[name] = node
+	}
+	for i, st := range steps {
+		mount, err := openStep(st)
+		if st.Optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if mount != nil {
+			s.steps[i] = mount
+		}
+	}
+	return s, nil
+}
+
+// openStep returns the mount that a step needs of the host; nil, nil if it needs none.
+func openStep(st step) (*os.File, error) {
+	switch st.Do {
+	case doBind:
+		attrs := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+		if !st.Writable {
+			attrs |= unix.MOUNT_ATTR_RDONLY
+		}
+		return openBind(string(st.Source), attrs)
+	case doOverlay:
+		return openOverlay(st)
+	}
+	return nil, nil
+}
+
+func openBind(source string, attrs uint64) (*os.File, error) {
+	f, err := openPath(source)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return cloneMount(f, attrs)
+}
+
+// openOverlay makes the overlay of a step. It is volatile: a run that does not end well leaves nothing
+// of its layer, so that syncing copied-up files (a millisecond each) would buy nothing.
+func openOverlay(st step) (*os.File, error) {
+	var layers [3]*os.File
+	for i, p := range []wire{st.Source, st.Upper, st.Work} {
+		f, err := openPath(string(p))
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		layers[i] = f
+	}
+	mount, err := newMount("overlay", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV,
+		option{"source", "airlock"},
+		option{"lowerdir", procPath(layers[0])},
+		option{"upperdir", procPath(layers[1])},
+		option{"workdir", procPath(layers[2])},
+		option{"userxattr", ""}, option{"volatile", ""})
+	if err != nil {
+		e := new(SetupError)
+		if errors.As(err, &e) {
+			e.Path = string(st.Source)
+			if e.Op = "mount overlay on"; e.Hint == "" {
+				e.Hint = "the workspace and its layer must lie on a filesystem that can be an overlay's (ext4, xfs, btrfs, tmpfs since Linux 6.6; not NFS, and not another overlay such as a container's own root)"
+			}
+		}
+		return nil, err
+	}
+	return mount, nil
+}

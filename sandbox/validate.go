@@ -1,0 +1,107 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// validate finds what no backend could make a run of. It looks at the values only, never at the host.
+func (s Spec) validate() error {
+	if err := s.check(); err != nil {
+		return &SetupError{Op: "check the run's description", Err: err}
+	}
+	return nil
+}
+
+func (s Spec) check() error {
+	for _, r := range s.ID {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", r) {
+			return fmt.Errorf("ID %q holds more than letters, digits and '-'", s.ID)
+		}
+	}
+	if s.ID == "" || len(s.ID) > 64 {
+		return fmt.Errorf("ID %q is empty or longer than 64 bytes", s.ID)
+	}
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
+		return errors.New("Argv is empty")
+	}
+	for _, text := range [][]string{s.Argv, s.Env} {
+		for _, t := range text {
+			if strings.ContainsRune(t, 0) {
+				return errors.New("an argument or environment variable holds a NUL byte")
+			}
+		}
+	}
+	for _, e := range s.Env {
+		if strings.IndexByte(e, '=') < 1 {
+			return fmt.Errorf("Env holds %q, which is not KEY=VALUE", e)
+		}
+	}
+	if s.UID < 0 || s.GID < 0 {
+		return errors.New("UID or GID is negative")
+	}
+	if len(s.Hostname) > 64 || strings.ContainsRune(s.Hostname, 0) {
+		return fmt.Errorf("Hostname %q is longer than 64 bytes or holds a NUL byte", s.Hostname)
+	}
+	if err := checkPath("Dir", s.Dir); err != nil {
+		return err
+	}
+	if s.Home != "" {
+		if err := checkPath("Home", s.Home); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.Mounts {
+		if err := m.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m Mount) check() error {
+	if err := checkPath("Mounts: Target", m.Target); err != nil {
+		return err
+	}
+	if m.Target == "/" {
+		return errors.New("Mounts: Target is the root")
+	}
+	for _, own := range []string{"/proc", "/dev"} {
+		if under(m.Target, own) {
+			return fmt.Errorf("Mounts: Target %q lies in %s, which is the sandbox's own", m.Target, own)
+		}
+	}
+	switch m.Kind {
+	case MountBind:
+		return checkPath("Mounts: Source", m.Source)
+	case MountOverlay:
+		for what, p := range map[string]string{"Source": m.Source, "Upper": m.Upper, "Work": m.Work} {
+			if err := checkPath("Mounts: "+what, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	case MountSymlink:
+		if m.Source == "" || strings.ContainsRune(m.Source, 0) {
+			return fmt.Errorf("Mounts: the link %q has no text or a NUL byte in it", m.Target)
+		}
+		return nil
+	case MountFile, MountMask:
+		return nil
+	}
+	return fmt.Errorf("Mounts: kind %q is not known", m.Kind)
+}
+
+func checkPath(what, p string) error {
+	if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsRune(p, 0) {
+		return fmt.Errorf("%s is %q, not a clean absolute path", what, p)
+	}
+	return nil
+}
+
+// under is true if p is dir or lies below it. Both are clean absolute paths.
+func under(p, dir string) bool {
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+}
