@@ -47,13 +47,8 @@ func ParseSize(s string) (Size, error) {
 	return Size(int64(n) * factor), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler. An empty text is 0: a key for which a size is
-// optional says so ("" for none), and one for which it isn't refuses 0 itself.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Size) UnmarshalText(b []byte) error {
-	if len(b) == 0 {
-		*s = 0
-		return nil
-	}
 	v, err := ParseSize(string(b))
 	if err == nil {
 		*s = v

@@ -50,10 +50,6 @@ func TestParseSizeRefuses(t *testing.T) {
 
 func TestSizeText(t *testing.T) {
 	s := Size(7)
-	if err := s.UnmarshalText(nil); err != nil || s != 0 {
-		t.Errorf("an empty text gives %d, %v; want 0", s, err)
-	}
-	s = 7
 	if err := s.UnmarshalText([]byte("many")); err == nil || s != 7 {
 		t.Errorf("a bad text gives %d, %v; want an error and the value untouched", s, err)
 	}
