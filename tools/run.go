@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"io"
 	"time"
 )
 
@@ -18,6 +19,9 @@ type Request struct {
 	Env       map[string]string
 	Timeout   time.Duration // 0: the default
 	OnFailure string        // "", "discard", "keep"
+
+	// Tee also gets the output, as it comes and byte for byte; nil for none.
+	Tee io.Writer
 }
 
 // Runner does one run after the other, or several at once, in one workspace. It is safe for
@@ -34,8 +38,9 @@ type Runner interface {
 	// Close releases what the Runner keeps between runs. No run may be going on.
 	Close() error
 
-	// Describe says what runs may do under the policy in force, for a model to read: a few
-	// sentences, less than 1 KB. "" leaves the description that [Options] began with.
+	// Describe says what runs may do under the policy in force, for a model to read: what
+	// [Policy.Describe] gives. Where it is not what the tools' descriptions said, because the policy
+	// was known only when the workspace was, the first result tells it.
 	Describe() string
 }
 

@@ -15,14 +15,13 @@ type tool struct {
 }
 
 // offered gives the tools that the configuration does not disable, in the order of [Names].
-// describe is what is said of the policy in each of their descriptions.
-func offered(c Config, policy Policy, describe string) []tool {
+func offered(c Config, policy Policy) []tool {
 	var ts []tool
 	for _, t := range []tool{runShell(policy), runPython(policy)} {
 		if c.disables(t.Name) {
 			continue
 		}
-		t.Description = firstChars(t.Description+"\n\n"+describe, maxDescription)
+		t.Description = firstChars(t.Description+"\n\n"+policy.Describe(), maxDescription)
 		ts = append(ts, t)
 	}
 	return ts

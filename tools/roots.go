@@ -1,0 +1,78 @@
+package tools
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// The roots of a client say which workspace it has open. They are asked for at the first call, not
+// before: then they are those of now, whatever notifications/roots/list_changed came earlier.
+//
+// A client of a protocol up to 2025-11-25 is asked by a request of ours. Since 2026-07-28 servers
+// send no requests: the first call is answered with a question, and the client repeats it with the
+// answer.
+
+const (
+	// rootsInput names our question in the answer of a client of the second kind.
+	rootsInput = "roots"
+	// rootsWait is how long a client may take to say its roots.
+	rootsWait = 5 * time.Second
+)
+
+// hasRoots reports whether the client of the call says that it has roots.
+func hasRoots(ctx context.Context) bool {
+	c, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo)
+	return ok && c.GetClientCapabilities().Roots != nil
+}
+
+// mustAskFirst reports whether this call is to be answered with the question for the roots.
+func (s *Server) mustAskFirst(ctx context.Context, req mcp.CallToolRequest) bool {
+	if !s.opts.AskRoots || !server.IsModernRequest(ctx) || !hasRoots(ctx) {
+		return false
+	}
+	if _, answered := req.Params.InputResponses[rootsInput]; answered {
+		return false
+	}
+	select {
+	case <-s.opened:
+		defer func() { s.opened <- struct{}{} }()
+		return s.runner == nil
+	default: // another call opens it now; if that fails this one must know the roots
+		return true
+	}
+}
+
+// roots returns the URIs of the client's roots that are files, nil if it has none or does not say.
+func (s *Server) roots(ctx context.Context, req mcp.CallToolRequest) []string {
+	if answer, ok := req.Params.InputResponses[rootsInput]; ok {
+		return fileRoots(answer.Roots)
+	}
+	if !hasRoots(ctx) || server.IsModernRequest(ctx) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rootsWait)
+	defer cancel()
+	answer, err := s.mcp.RequestRoots(ctx, mcp.ListRootsRequest{})
+	if err != nil {
+		s.log.Warn("the client did not say its roots", "err", err)
+		return nil
+	}
+	return fileRoots(answer)
+}
+
+func fileRoots(answer *mcp.ListRootsResult) []string {
+	if answer == nil {
+		return nil
+	}
+	var uris []string
+	for _, root := range answer.Roots {
+		if scheme, _, ok := strings.Cut(root.URI, "://"); ok && strings.EqualFold(scheme, "file") {
+			uris = append(uris, root.URI)
+		}
+	}
+	return uris
+}
