@@ -66,7 +66,12 @@ func plan(s Spec) []step {
 		{Do: doProc, Target: "/proc"},
 		{Do: doDev, Target: "/dev"},
 	}
-	steps = append(steps, faces...)
+	for _, f := range faces {
+		// Where the host has a link (/home to /var/home), the run has it too, and no face.
+		if !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Kind == MountSymlink && m.Target == string(f.Target) }) {
+			steps = append(steps, f)
+		}
+	}
 
 	var mounts, masks []step
 	for _, m := range s.Mounts {

@@ -1,0 +1,75 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Probe implements [Backend]. The sandbox it builds has all that a run's has: the host's system, a
+// workspace on an overlay (in the directory for temporary files), a new /proc. What it executes does
+// nothing, and need not even exist on this host.
+func (n *Native) Probe(ctx context.Context) error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	system, err := HostSystem(os.Environ(), uid, gid)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "airlock-probe-")
+	if err != nil {
+		return setupError("make", os.TempDir(), err)
+	}
+	defer removeLayer(dir)
+	real, links, err := FollowLinks(dir)
+	if err != nil {
+		return setupError("resolve", dir, err)
+	}
+	overlay := Mount{
+		Kind: MountOverlay, Target: real, Source: filepath.Join(real, "lower"),
+		Upper: filepath.Join(real, "upper"), Work: filepath.Join(real, "work"),
+	}
+	for _, d := range []string{overlay.Source, overlay.Upper, overlay.Work} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return setupError("make", d, err)
+		}
+	}
+	p, err := n.Start(ctx, Spec{
+		ID:      "probe",
+		Argv:    []string{"true"},
+		Env:     []string{"PATH=/usr/bin:/bin"},
+		Dir:     real,
+		Home:    system.Account.Home,
+		UID:     uid,
+		GID:     gid,
+		Mounts:  append(append(system.Mounts, links...), overlay),
+		Network: NetworkNone,
+	}, Stdio{})
+	if err != nil {
+		return err
+	}
+	exit, err := p.Wait()
+	switch {
+	case err != nil:
+		return &SetupError{Op: "run a program in a sandbox", Err: err}
+	case exit.Killed:
+		return &SetupError{Op: "run a program in a sandbox", Err: fmt.Errorf("it did not end in time: %w", context.Cause(ctx))}
+	case exit.StartError == "" && (exit.Code != 0 || exit.Signal != ""):
+		return &SetupError{Op: "run a program in a sandbox", Err: errors.New("true ended with " + describeExit(exit))}
+	}
+	return nil
+}
+
+func describeExit(e Exit) string {
+	if e.Signal != "" {
+		return e.Signal
+	}
+	return fmt.Sprintf("status %d", e.Code)
+}
+
+// removeLayer removes a directory that held an overlay: the kernel leaves one of mode 000 in it.
+func removeLayer(dir string) {
+	_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700)
+	_ = os.RemoveAll(dir)
+}

@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// toolchain is a place below a home directory where version managers and installers put programs.
+type toolchain struct {
+	root  string   // relative to the home directory
+	parts []string // what of it is shown, where the rest holds credentials or caches; all if empty
+	env   string   // the variable that names root to its own programs, if there is one
+	asked bool     // shown only where PATH leads into it
+}
+
+var toolchains = []toolchain{
+	{root: ".pyenv", env: "PYENV_ROOT"},
+	{root: ".rbenv", env: "RBENV_ROOT"},
+	{root: ".nodenv", env: "NODENV_ROOT"},
+	{root: ".nvm", env: "NVM_DIR"},
+	{root: ".local/share/fnm"},
+	{root: ".volta", parts: []string{"bin", "tools"}, env: "VOLTA_HOME"},
+	{root: ".rustup", env: "RUSTUP_HOME"},
+	{root: ".cargo", parts: []string{"bin"}},
+	{root: ".asdf", env: "ASDF_DATA_DIR"},
+	{root: ".local/share/mise", env: "MISE_DATA_DIR"},
+	{root: ".local/share/uv", parts: []string{"python", "tools"}},
+	{root: ".local/share/pipx"},
+	{root: ".sdkman", parts: []string{"candidates", "bin"}},
+	{root: ".jenv", env: "JENV_ROOT"},
+	{root: ".bun", parts: []string{"bin"}},
+	{root: ".deno", parts: []string{"bin"}},
+	{root: ".ghcup"},
+	{root: ".juliaup"},
+	{root: "go", parts: []string{"bin"}},
+	{root: ".linuxbrew"},
+	{root: "miniconda3"},
+	{root: "anaconda3"},
+	{root: "miniforge3"},
+	{root: "mambaforge"},
+	{root: ".local/bin", asked: true},
+	{root: "bin", asked: true},
+	{root: ".npm-global", parts: []string{"bin", "lib"}, asked: true},
+	{root: ".local/share/pnpm", asked: true},
+}
+
+// credentialFiles are hidden where they lie in what a toolchain shows, in one of credentialDirs.
+var credentialFiles = []string{
+	"credentials", "credentials.toml", ".npmrc", "npmrc", ".pypirc", ".netrc", ".condarc", ".git-credentials", ".Renviron",
+}
+
+// credentialDirs are globs relative to what is shown: its top, and where node's versions have their etc.
+var credentialDirs = []string{"", "*", "versions/*/etc", "versions/node/*/etc", "image/node/*/etc", "node-versions/*/installation/etc"}
+
+// showToolchains adds the toolchains below the homes that PATH leads into, which come first since they
+// are what the person uses, and below the account's and the server's own.
+func (s *System) showToolchains(env []string) {
+	dirs := strings.Split(getenv(env, "PATH"), ":")
+	for _, tc := range toolchains {
+		asked := tc.homesIn(dirs)
+		homes := asked
+		if !tc.asked {
+			homes = append(homes, s.Account.Home, passwdHome(s.Account.UID))
+		}
+		// Homebrew has a home of its own, which is no user's.
+		if tc.root == ".linuxbrew" {
+			homes = append(homes, "/home/linuxbrew")
+		}
+		for _, home := range homes {
+			if !path.IsAbs(home) || path.Clean(home) == "/" {
+				continue
+			}
+			shown := s.showToolchain(path.Join(home, tc.root), tc.parts)
+			if shown && tc.env != "" && path.Clean(home) != s.Account.Home && getenv(s.Env, tc.env) == "" {
+				s.Env = append(s.Env, tc.env+"="+path.Join(home, tc.root))
+			}
+		}
+	}
+}
+
+// homesIn finds the homes in which directories of a PATH that lie in the toolchain are.
+func (tc toolchain) homesIn(dirs []string) []string {
+	var homes []string
+	for _, dir := range dirs {
+		dir = path.Clean(dir)
+		if home, _, ok := strings.Cut(dir+"/", "/"+tc.root+"/"); ok && path.IsAbs(home) {
+			homes = append(homes, home)
+		}
+	}
+	return homes
+}
+
+// showToolchain shows parts of root, or all of it, without credentials.
+func (s *System) showToolchain(root string, parts []string) (shown bool) {
+	if len(parts) == 0 {
+		parts = []string{"."}
+	}
+	for _, part := range parts {
+		dir := path.Join(root, part)
+		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || s.Visible(dir) {
+			continue
+		}
+		if f, err := os.Open(dir); err != nil { // only if readable
+			continue
+		} else {
+			f.Close()
+		}
+		if !s.show(dir) {
+			continue
+		}
+		shown = true
+		real, _, err := FollowLinks(dir)
+		if err != nil {
+			continue
+		}
+		for _, name := range credentialFiles {
+			for _, at := range credentialDirs {
+				found, _ := filepath.Glob(globQuote(real) + "/" + path.Join(at, name))
+				for _, f := range found {
+					s.mask(f)
+				}
+			}
+		}
+	}
+	return shown
+}
+
+// globQuote makes a path a pattern that matches it alone.
+func globQuote(p string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(p)
+}
