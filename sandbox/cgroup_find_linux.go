@@ -66,11 +66,14 @@ func findHierarchies(wanted []string) ([]hierarchy, error) {
 		if err == nil {
 			h, err = findV2(top, dir, rest)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+			found = append(found, h)
+		case errors.Is(err, errNothingToPass) && len(errs) > 0:
+			// The controllers are version 1's on this host, and what keeps us from those is said.
+		default:
 			errs = append(errs, fmt.Errorf("%s: %w", strings.Join(rest, ", "), err))
-			continue
 		}
-		found = append(found, h)
 	}
 	return found, errors.Join(errs...)
 }

@@ -49,7 +49,7 @@ func cpuQuota(cores float64) int { return max(int(cores*cpuPeriod), minCPUQuota)
 //  3. The nearest cgroup above passes them on already, and the kernel lets us make children there: for
 //     root, or a user's slice under a systemd that delegates it. Nothing of it is changed.
 //
-// If none of these can be had, the error says why the first that failed did.
+// If none of these can be had, the error says why the second, the one that a user can bring about, failed.
 func findV2(top, own string, wanted []string) (hierarchy, error) {
 	leafMove.Lock()
 	defer leafMove.Unlock()
@@ -62,7 +62,7 @@ func findV2(top, own string, wanted []string) (hierarchy, error) {
 	}
 	if err2 := moveToLeaf(own, wanted); err2 == nil {
 		return passesOn(own, wanted)
-	} else if !errors.Is(err2, errNothingToPass) {
+	} else {
 		err = err2
 	}
 	for dir := own; dir != top && len(dir) > len(top); {
@@ -77,7 +77,7 @@ func findV2(top, own string, wanted []string) (hierarchy, error) {
 // leafMove makes runs that start at once find or make one leaf.
 var leafMove sync.Mutex
 
-var errNothingToPass = errors.New("none of the controllers that are needed was delegated")
+var errNothingToPass = errors.New("this cgroup has none of the controllers that are needed")
 
 // passesOn says whether children of dir get controllers, and whether we may make some and move processes
 // from below dir to there (for which the kernel asks dir's cgroup.procs to be writable).
