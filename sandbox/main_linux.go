@@ -6,12 +6,13 @@ import "os"
 const (
 	initName    = "airlock-init"
 	janitorName = "airlock-janitor"
+	checkName   = "airlock-check"
 )
 
 // Main must be called first by the main function of a program that uses the native backend, and by
-// TestMain: the backend executes its own binary again as the init process of a run, and as the process
-// that clears up after a server that was killed. In these Main does the work and never returns; in any
-// other process it returns false at once. It looks at argv[0] alone.
+// TestMain: the backend executes its own binary again as the init process of a run, as the process that
+// clears up after a server that was killed, and to try what a host allows. In these Main does the work
+// and never returns; in any other process it returns false at once. It looks at argv[0] alone.
 func Main() (handled bool) {
 	if len(os.Args) == 0 {
 		return false
@@ -21,6 +22,8 @@ func Main() (handled bool) {
 		initMain()
 	case janitorName:
 		janitorMain()
+	case checkName:
+		checkMain()
 	default:
 		return false
 	}
