@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"airlock/sandbox"
+)
+
+func doctorCommand() command {
+	c := command{
+		name:    "doctor",
+		args:    "[flags] [--json]",
+		summary: "what holds on this host, what does not, and the mend",
+		help: `Probes each promise on this host, builds a sandbox once, and prints what holds, what
+does not, and what to do about it. The exit status is 0 if runs are possible, and 1
+if they are not.
+
+    airlock doctor
+
+` + commonHelp + `    --json             print it as JSON
+`,
+	}
+	c.run = func(ctx context.Context, a app, args []string) int {
+		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+		var common commonFlags
+		common.register(flags)
+		asJSON := flags.Bool("json", false, "")
+		if status, done := parseFlags(a, c, flags, args); done {
+			return status
+		}
+		if status, done := noArguments(a, c, flags); done {
+			return status
+		}
+		s, err := common.setUp(a.environ)
+		if err != nil {
+			printError(a.stderr, err)
+			return exitUsage
+		}
+		d := diagnose(ctx, s.user)
+		print := d.print
+		if *asJSON {
+			print = d.printJSON
+		}
+		if err := print(a.stdout); err != nil {
+			printError(a.stderr, err)
+			return exitFailed
+		}
+		if !d.Possible {
+			return exitFailed
+		}
+		return exitOK
+	}
+	return c
+}
+
+// diagnosis is what doctor says of a host.
+type diagnosis struct {
+	Possible bool              `json:"runs_possible"`
+	Backend  string            `json:"backend"`
+	Cause    string            `json:"cause,omitempty"` // why runs are not possible
+	Hint     string            `json:"mend,omitempty"`
+	Checks   []sandbox.Check   `json:"checks"`
+	Held     map[string]string `json:"limits"` // by limit, the mechanism; "" where none holds it
+}
+
+// probeTime is the longest that building one sandbox may take; it takes tens of milliseconds.
+const probeTime = 30 * time.Second
+
+// diagnose looks at the host and tries the backend that the settings name.
+func diagnose(ctx context.Context, s settings) diagnosis {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	d := diagnosis{Backend: s.Sandbox.Backend, Checks: sandbox.Checks(ctx)}
+	backend, err := s.backend()
+	if err == nil {
+		d.Backend, d.Held = backend.Name(), backend.Held()
+		err = errors.Join(backend.Probe(ctx), backend.Close())
+	}
+	if err != nil {
+		d.Cause, d.Hint = err.Error(), strings.Join(hintsOf(err), "; ")
+	}
+	d.Possible = err == nil
+	return d
+}
+
+func (d diagnosis) print(w io.Writer) error {
+	var b strings.Builder
+	for _, c := range d.Checks {
+		mark := "ok  "
+		if !c.OK {
+			mark = "FAIL"
+		}
+		fmt.Fprintf(&b, "%s  %s: %s\n", mark, c.Name, c.Detail)
+		if !c.OK && c.Promise != "" {
+			fmt.Fprintf(&b, "      for: %s\n", c.Promise)
+		}
+		if c.Mend != "" {
+			fmt.Fprintf(&b, "      mend: %s\n", strings.ReplaceAll(c.Mend, "\n", "\n            "))
+		}
+	}
+	for _, limit := range slices.Sorted(maps.Keys(d.Held)) {
+		by := d.Held[limit]
+		if by == "" {
+			by = "nothing on this host"
+		}
+		fmt.Fprintf(&b, "      limit on %s: held by %s\n", limit, by)
+	}
+	switch {
+	case !d.Possible:
+		fmt.Fprintf(&b, "\nNo run is possible: %s\n", d.Cause)
+		if d.Hint != "" {
+			fmt.Fprintf(&b, "mend: %s\n", d.Hint)
+		}
+	case d.Backend == "direct":
+		b.WriteString("\nRuns are possible, and NOT sandboxed: sandbox.backend is \"direct\".\n")
+	default:
+		fmt.Fprintf(&b, "\nRuns are possible: a sandbox of the %s backend was built and taken down again.\n", d.Backend)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (d diagnosis) printJSON(w io.Writer) error {
+	if d.Checks == nil {
+		d.Checks = []sandbox.Check{}
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(d)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"airlock/tools"
+)
+
+func serveCommand() command {
+	c := command{
+		name:    "serve",
+		args:    "[flags]",
+		summary: "serve MCP on standard input and output; what runs without a command",
+		help: `Serves the tools over MCP: JSON-RPC on standard input and output, logs on standard
+error. Agents and editors start it; ` + "`airlock client NAME`" + ` prints how.
+
+    airlock serve --workspace ~/project
+
+Without --workspace the workspace is the client's only root, else the working
+directory. A configuration or workspace that is wrong ends it with status 2.
+
+` + commonHelp,
+	}
+	c.run = func(ctx context.Context, a app, args []string) int {
+		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+		var common commonFlags
+		common.register(flags)
+		if status, done := parseFlags(a, c, flags, args); done {
+			return status
+		}
+		if status, done := noArguments(a, c, flags); done {
+			return status
+		}
+		logger, closeLog, err := common.logger(a)
+		if err != nil {
+			printError(a.stderr, err)
+			return exitUsage
+		}
+		defer closeLog()
+		s, err := common.setUp(a.environ)
+		if err != nil {
+			printError(a.stderr, err)
+			return exitUsage
+		}
+		return serve(ctx, a, s, slog.New(logger))
+	}
+	return c
+}
+
+// serve has one conversation.
+func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
+	// A workspace that is named is opened now, so that what is wrong with it or with its policy is said
+	// before the client is told anything. Else the client's roots decide, at the first call.
+	settings := s.user
+	if s.workspace != "" {
+		o, err := s.open(s.workspace)
+		if err != nil {
+			printError(a.stderr, err)
+			return exitUsage
+		}
+		settings = o.settings
+		log.Info("serving", "workspace", o.dir, "project policy", o.projectState())
+	}
+	// A client that is gone must not end the process before its runs are discarded.
+	signal.Ignore(syscall.SIGPIPE)
+	server := tools.New(tools.Options{
+		Version:  version(),
+		Policy:   settings.describe(),
+		Tools:    settings.Tools,
+		AskRoots: s.workspace == "",
+		Log:      log,
+		Open: func(ctx context.Context, roots []string) (tools.Runner, error) {
+			dir := s.workspace
+			if dir == "" {
+				cwd, err := os.Getwd()
+				if err != nil {
+					return nil, err
+				}
+				if dir, err = workspaceFromRoots(roots, cwd); err != nil {
+					return nil, forModel(err)
+				}
+			}
+			o, err := s.open(dir)
+			if err != nil {
+				return nil, forModel(err)
+			}
+			runner, err := openRunner(ctx, s.places, o, a.environ)
+			if err != nil {
+				return nil, forModel(err)
+			}
+			log.Info("opened", "workspace", o.dir, "project policy", o.projectState())
+			return runner, nil
+		},
+	})
+	if err := tools.Serve(ctx, a.stdin, a.stdout, server); err != nil && ctx.Err() == nil {
+		log.Error("the conversation ended", "err", err)
+		return exitFailed
+	}
+	return exitOK
+}

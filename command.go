@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// command is a subcommand.
+type command struct {
+	name    string
+	args    string // the rest of the usage line
+	summary string // one line in the list of commands
+	help    string // what it does, with an example; flags are described in it
+	run     func(ctx context.Context, a app, args []string) int
+}
+
+// commands lists the subcommands in the order of the help.
+func commands() []command {
+	return []command{
+		serveCommand(),
+		runCommand(),
+		policyCommand(),
+		trustCommand(),
+		doctorCommand(),
+		clientCommand(),
+		versionCommand(),
+		helpCommand(),
+	}
+}
+
+// run finds the subcommand and returns the exit status of the process.
+func run(ctx context.Context, a app, args []string) int {
+	name := "serve"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	} else if len(args) > 0 {
+		switch args[0] {
+		case "-h", "-help", "--help":
+			name, args = "help", args[1:]
+		case "-version", "--version":
+			name, args = "version", args[1:]
+		}
+	}
+	c, ok := findCommand(name)
+	if !ok {
+		msg := fmt.Sprintf("airlock: unknown command %s", tomlText(name))
+		if near := nearest(name, commandNames()); near != "" {
+			msg += fmt.Sprintf("; did you mean %q?", near)
+		}
+		fmt.Fprintf(a.stderr, "%s\nhint: `airlock help` lists the commands\n", msg)
+		return exitUsage
+	}
+	return c.run(ctx, a, args)
+}
+
+func findCommand(name string) (command, bool) {
+	all := commands()
+	i := slices.IndexFunc(all, func(c command) bool { return c.name == name })
+	if i < 0 {
+		return command{}, false
+	}
+	return all[i], true
+}
+
+func commandNames() []string {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// parseFlags parses the flags of a subcommand. done is true if there is nothing more to do: help was
+// asked for and printed, or the flags are wrong and the fault was printed; then status is the exit
+// status.
+func parseFlags(a app, c command, flags *flag.FlagSet, args []string) (status int, done bool) {
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	switch {
+	case err == nil:
+		return 0, false
+	case errors.Is(err, flag.ErrHelp):
+		printHelp(a.stdout, c)
+		return exitOK, true
+	}
+	msg := err.Error()
+	if name, ok := strings.CutPrefix(msg, "flag provided but not defined: -"); ok {
+		name = strings.TrimPrefix(name, "-")
+		msg = fmt.Sprintf("unknown flag --%s", strings.Trim(tomlText(name), `"`))
+		var names []string
+		flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+		if near := nearest(name, names); near != "" {
+			msg += fmt.Sprintf("; did you mean --%s?", near)
+		}
+	}
+	return usageError(a, c, msg), true
+}
+
+// usageError prints what is wrong with a command line.
+func usageError(a app, c command, msg string) int {
+	fmt.Fprintf(a.stderr, "airlock %s: %s\nhint: `airlock help %s` shows how it is used\n", c.name, msg, c.name)
+	return exitUsage
+}
+
+// noArguments refuses arguments where a subcommand takes none.
+func noArguments(a app, c command, flags *flag.FlagSet) (status int, done bool) {
+	if flags.NArg() == 0 {
+		return 0, false
+	}
+	return usageError(a, c, fmt.Sprintf("takes no argument, got %s", tomlText(flags.Arg(0)))), true
+}
+
+func printHelp(w io.Writer, c command) {
+	fmt.Fprintf(w, "usage: %s\n\n%s", strings.TrimRight("airlock "+c.name+" "+c.args, " "), c.help)
+}

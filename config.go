@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"airlock/envs"
+	"airlock/overlay"
+	"airlock/proxy"
+	"airlock/sandbox"
+	"airlock/tools"
+)
+
+// Config is the whole configuration: one section for each package, which documents and validates it.
+type Config struct {
+	Workspace overlay.Config `toml:"workspace"`
+	Sandbox   sandbox.Config `toml:"sandbox"`
+	Limits    tools.Limits   `toml:"limits"`
+	Network   proxy.Config   `toml:"network"`
+	Packages  envs.Packages  `toml:"packages"`
+	Tools     tools.Config   `toml:"tools"`
+	Python    envs.Python    `toml:"python"`
+}
+
+// Defaults returns the configuration that holds where nothing is said. Each call returns values of
+// their own, that share nothing.
+func Defaults() Config {
+	return Config{
+		Workspace: overlay.Defaults(),
+		Sandbox:   sandbox.Defaults(),
+		Limits:    tools.DefaultLimits(),
+		Network:   proxy.Defaults(),
+		Packages:  envs.DefaultPackages(),
+		Tools:     tools.Defaults(),
+		Python:    envs.DefaultPython(),
+	}
+}
+
+// Validate reports what is wrong with the configuration, each fault as "section.key: …", joined: what
+// the sections find, then what only shows where two of them meet, then what has no function yet.
+func (c Config) Validate() error {
+	if err := errors.Join(
+		c.Workspace.Validate(), c.Sandbox.Validate(), c.Limits.Validate(), c.Network.Validate(),
+		c.Packages.Validate(), c.Tools.Validate(), c.Python.Validate(),
+	); err != nil {
+		return err
+	}
+	if err := c.checkDirect(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, key := range c.unsupported() {
+		errs = append(errs, fmt.Errorf("%s: "+notSupported, key))
+	}
+	return errors.Join(errs...)
+}
+
+// Unconfined reports whether runs are not isolated at all.
+func (c Config) Unconfined() bool { return c.Sandbox.Backend == "direct" }
+
+// checkDirect makes whoever switches the sandbox off write down what that means: a workspace without
+// transactions and an open network. Otherwise those two keys would promise what is not kept.
+func (c Config) checkDirect() error {
+	if !c.Unconfined() {
+		return nil
+	}
+	var missing []string
+	if c.Workspace.Mode != "direct" {
+		missing = append(missing, `workspace.mode = "direct"`)
+	}
+	if c.Network.Mode != "allow" {
+		missing = append(missing, `network.mode = "allow"`)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("sandbox.backend: \"direct\" isolates nothing; write %s beside it to say that you know, or take another backend",
+		strings.Join(missing, " and "))
+}
+
+// unsupported names the keys that are set to something that has no function in this version.
+func (c Config) unsupported() []string {
+	var keys []string
+	if c.Workspace.Mode == "direct" && !c.Unconfined() {
+		keys = append(keys, "workspace.mode")
+	}
+	keys = append(keys, c.Workspace.Unsupported()...)
+	keys = append(keys, c.Sandbox.Unsupported()...)
+	keys = append(keys, c.Limits.Unsupported()...)
+	if c.Network.Mode == "allow" && !c.Unconfined() {
+		keys = append(keys, "network.mode")
+	}
+	keys = append(keys, c.Network.Unsupported()...)
+	keys = append(keys, c.Packages.Unsupported()...)
+	keys = append(keys, c.Tools.Unsupported()...)
+	return append(keys, c.Python.Unsupported()...)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// decoded is what one TOML document sets.
+type decoded struct {
+	config Config
+	keys   []configKey    // those that the document sets, in its order
+	lines  map[string]int // by the key's name; 0 where it isn't known
+}
+
+// document is TOML text with the place that it comes from.
+type document struct {
+	origin origin
+	text   []byte
+	// secret forbids to quote the text in errors: somebody hostile wrote it, and an error is read by
+	// people and models who take it for airlock's word.
+	secret bool
+	// only names the one key that the document may set; "" is any.
+	only string
+}
+
+// decode reads the document, strictly: every key must be one of the configuration's, spelled exactly,
+// set once and of the right kind. The error holds one fault or more, each with its line.
+func (d document) decode() (decoded, error) {
+	if err := d.checkEncoding(); err != nil {
+		return decoded{}, err
+	}
+	var tree map[string]any
+	meta, err := toml.Decode(string(d.text), &tree)
+	if err != nil {
+		return decoded{}, d.parseFault(err)
+	}
+	out := decoded{lines: map[string]int{}}
+	var faults []error
+	blamed := map[string]bool{} // keys that a fault names; what is below them is passed over
+	for _, path := range meta.Keys() {
+		key, err := d.checkKey(tree, path)
+		switch {
+		case err != nil:
+			if !blamed[err.Key] {
+				blamed[err.Key] = true
+				err.Where = d.at(lineOf(d.text, path, meta.Keys())).String()
+				faults = append(faults, err)
+			}
+		case key != nil && !slices.ContainsFunc(out.keys, func(k configKey) bool { return k.name == key.name }):
+			out.keys = append(out.keys, *key)
+			out.lines[key.name] = lineOf(d.text, path, meta.Keys())
+		}
+	}
+	if len(faults) > 0 {
+		return decoded{}, errors.Join(faults...)
+	}
+	if d.only != "" && (len(out.keys) != 1 || out.keys[0].name != d.only) {
+		return decoded{}, &fault{Where: d.origin.String(), Msg: "sets more than " + d.only}
+	}
+	// Shapes are right, so what is left to go wrong is the text of a size or a duration.
+	if _, err := toml.Decode(string(d.text), &out.config); err != nil {
+		return decoded{}, d.parseFault(err)
+	}
+	return out, nil
+}
+
+// maxDocument bounds a configuration file; a real one has a few KiB.
+const maxDocument = 1 << 20
+
+// checkEncoding refuses what the decoder would pass over: a byte order mark, which other readers of
+// the same file take for part of the first key.
+func (d document) checkEncoding() error {
+	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(d.text, []byte(mark)) {
+			return &fault{Where: d.at(1).String(), Msg: "begins with a byte order mark", Hint: "save the file as plain UTF-8"}
+		}
+	}
+	if len(d.text) > maxDocument {
+		return &fault{Where: d.origin.String(), Msg: fmt.Sprintf("longer than %d bytes", maxDocument)}
+	}
+	return nil
+}
+
+// checkKey judges one key of the document, by its path. It returns nil and nil for a section's header
+// and for what lies inside a value.
+func (d document) checkKey(tree map[string]any, path toml.Key) (*configKey, *fault) {
+	keys := configKeys()
+	var value any = tree
+	for i := range path {
+		name := strings.Join(path[:i+1], ".")
+		table, ok := value.(map[string]any)
+		if !ok || strings.Contains(path[i], ".") {
+			return nil, &fault{Key: shownKey(path[:i+1]), Msg: "unknown key"}
+		}
+		value = table[path[i]]
+		if key, ok := findKey(name); ok {
+			if err := key.checkShape(value); err != nil {
+				return nil, &fault{Key: name, Msg: err.Error()}
+			}
+			return &key, nil // what is deeper is part of the value, and checked with it
+		}
+		if !slices.ContainsFunc(keys, func(k configKey) bool { return strings.HasPrefix(k.name, name+".") }) {
+			return nil, d.unknownKey(path[:i+1])
+		}
+		if _, ok := value.(map[string]any); !ok {
+			return nil, &fault{Key: name, Msg: fmt.Sprintf("is a section, written as [%s]", name)}
+		}
+	}
+	return nil, nil
+}
+
+// unknownKey offers the nearest key at the same depth.
+func (d document) unknownKey(path toml.Key) *fault {
+	f := &fault{Key: shownKey(path), Msg: "unknown key"}
+	var siblings []string
+	for _, k := range configKeys() {
+		parts := strings.Split(k.name, ".")
+		if len(parts) >= len(path) && slices.Equal(parts[:len(path)-1], path[:len(path)-1]) {
+			siblings = append(siblings, parts[len(path)-1])
+		}
+	}
+	if near := nearest(path[len(path)-1], siblings); near != "" {
+		f.Msg += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return f
+}
+
+// shownKey makes a key that need not be a known one fit for an error: printable, ASCII and short.
+func shownKey(path toml.Key) string {
+	const most = 64
+	const bare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	parts := make([]string, len(path))
+	for i, part := range path {
+		parts[i] = part
+		if part == "" || strings.Trim(part, bare) != "" {
+			parts[i] = strconv.QuoteToASCII(part)
+		}
+	}
+	name := strings.Join(parts, ".")
+	if len(name) > most {
+		name = name[:most] + "…"
+	}
+	return name
+}
+
+// parseFault makes a fault of an error of the decoder.
+func (d document) parseFault(err error) error {
+	var parse toml.ParseError
+	if !errors.As(err, &parse) {
+		return &fault{Where: d.origin.String(), Msg: d.quoting(err.Error(), "is not valid TOML")}
+	}
+	f := &fault{Where: d.at(parse.Position.Line).String()}
+	if _, known := findKey(parse.LastKey); known {
+		f.Key = parse.LastKey
+	} else if parse.LastKey != "" && !d.secret {
+		f.Key = shownKey(strings.Split(parse.LastKey, "."))
+	}
+	f.Msg = d.quoting(parse.Message, "is not valid TOML, or not a value that this key takes")
+	return f
+}
+
+// quoting returns an error's message, or another one if the message may quote the document's text.
+func (d document) quoting(message, instead string) string {
+	if d.secret {
+		return instead
+	}
+	return message
+}
+
+// at is the document's origin at a line. What is no file has no lines.
+func (d document) at(line int) origin {
+	o := d.origin
+	if d.only == "" {
+		o.Line = line
+	}
+	return o
+}
+
+// lineOf returns the line on which the value of a key begins, 0 if that can't be told. The decoder
+// knows the positions of keys but shows them only in the errors that it makes itself; so it is given a
+// type in which exactly this key fails to decode. all are the document's keys.
+func lineOf(text []byte, path toml.Key, all []toml.Key) int {
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		t := reflect.TypeFor[tripwire]()
+		for i := len(path) - 1; i >= 0; i-- {
+			fields := []reflect.StructField{{Name: "F", Type: t, Tag: tomlTag(path[i])}}
+			for n, other := range otherCases(path[:i+1], all) {
+				fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Other%d", n), Type: reflect.TypeFor[any](), Tag: tomlTag(other)})
+			}
+			t = reflect.StructOf(fields)
+		}
+		_, err := toml.Decode(string(text), reflect.New(t).Interface())
+		var parse toml.ParseError
+		if errors.As(err, &parse) && parse.Position.Line > 0 {
+			return parse.Position.Line
+		}
+	}
+	return 0
+}
+
+func tomlTag(name string) reflect.StructTag { return reflect.StructTag(fmt.Sprintf("toml:%q", name)) }
+
+// otherCases lists the names beside the last of path that differ from it only in case. The decoder
+// takes them for it unless they have a field of their own.
+func otherCases(path toml.Key, all []toml.Key) []string {
+	last := len(path) - 1
+	var others []string
+	for _, key := range all {
+		if len(key) > last && slices.Equal(key[:last], path[:last]) && key[last] != path[last] &&
+			strings.EqualFold(key[last], path[last]) && !slices.Contains(others, key[last]) {
+			others = append(others, key[last])
+		}
+	}
+	return others
+}
+
+// tripwire fails to decode, whatever it is given.
+type tripwire struct{}
+
+// UnmarshalTOML implements toml.Unmarshaler.
+func (*tripwire) UnmarshalTOML(any) error { return errors.New("tripped") }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"airlock/envs"
+	"airlock/sandbox"
+)
+
+// fault is something wrong with what a person wrote: in a file, a variable or a flag.
+type fault struct {
+	Where string // "/home/u/.config/airlock/config.toml:3", "AIRLOCK_LIMITS_TIMEOUT", "--workspace"
+	Key   string // "limits.timeout"; "" if it isn't about one
+	Msg   string
+	Hint  string // the way out, on a line of its own; "" if Msg says it
+}
+
+// Error gives place, key and message on one line; the hint stands apart in Hint.
+func (f *fault) Error() string {
+	text := f.Msg
+	if f.Key != "" {
+		text = f.Key + ": " + text
+	}
+	if f.Where != "" {
+		text = f.Where + ": " + text
+	}
+	return text
+}
+
+// printError writes err for a person: each fault on a line, then the ways out, each once.
+func printError(w io.Writer, err error) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(w, "airlock: %s\n", line)
+	}
+	for _, hint := range hintsOf(err) {
+		fmt.Fprintf(w, "hint: %s\n", hint)
+	}
+}
+
+// hintsOf collects what the errors in err say that the person can do.
+func hintsOf(err error) []string {
+	var hints []string
+	seen := map[string]bool{"": true}
+	var walk func(error)
+	walk = func(err error) {
+		var hint string
+		switch e := err.(type) {
+		case nil:
+			return
+		case *fault:
+			hint = e.Hint
+		case *sandbox.SetupError:
+			hint = e.Hint
+		case *envs.NotFoundError:
+			hint = e.Hint
+		case interface{ Unwrap() []error }:
+			for _, one := range e.Unwrap() {
+				walk(one)
+			}
+			return
+		}
+		if !seen[hint] {
+			seen[hint] = true
+			hints = append(hints, hint)
+		}
+		walk(errors.Unwrap(err))
+	}
+	walk(err)
+	return hints
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/charmbracelet/log"
+)
+
+// commonFlags are the flags of every subcommand that looks at the configuration.
+type commonFlags struct {
+	workspace string
+	config    string
+	backend   string
+	logFile   string
+	logLevel  string
+}
+
+// commonHelp describes them.
+const commonHelp = `Flags (each with the variable that stands for it):
+    --workspace DIR    AIRLOCK_WORKSPACE         the directory to work in
+    --config FILE      AIRLOCK_CONFIG            the user file, in place of ~/.config/airlock/config.toml
+    --backend NAME     AIRLOCK_SANDBOX_BACKEND   auto, native or direct: how runs are isolated
+    --log-file FILE    AIRLOCK_LOG_FILE          logs go there too, beside standard error
+    --log-level LEVEL  AIRLOCK_LOG_LEVEL         debug, info, warn or error
+`
+
+func (f *commonFlags) register(flags *flag.FlagSet) {
+	flags.StringVar(&f.workspace, "workspace", "", "")
+	flags.StringVar(&f.config, "config", "", "")
+	flags.StringVar(&f.backend, "backend", "", "")
+	flags.StringVar(&f.logFile, "log-file", "", "")
+	flags.StringVar(&f.logLevel, "log-level", "", "")
+}
+
+// orVariable returns what a flag says, or else what its variable says.
+func orVariable(flag string, environ []string, variable string) string {
+	if flag != "" {
+		return flag
+	}
+	return lookup(environ, variable)
+}
+
+// flagValue is a flag that sets a key of the configuration.
+type flagValue struct {
+	flag  string
+	key   configKey
+	value string
+}
+
+// setup is what a subcommand knows once its flags, the environment and the user file were read.
+type setup struct {
+	places places
+	user   settings // what the user says; a project's policy is not in it
+	rules  workspaceRules
+
+	// workspace is what --workspace or its variable names, as written; "" leaves it to the client's
+	// roots or the working directory.
+	workspace string
+}
+
+// setUp reads the user's configuration. Its error is for printError, with exit status 2.
+func (f commonFlags) setUp(environ []string) (setup, error) {
+	p, err := findPlaces(environ)
+	if err != nil {
+		return setup{}, err
+	}
+	file := configFile{path: orVariable(f.config, environ, configVariable)}
+	if file.named = file.path != ""; file.named {
+		if file.path, err = filepath.Abs(file.path); err != nil {
+			return setup{}, err
+		}
+	} else {
+		file.path = p.userFile()
+	}
+	var flags []flagValue
+	if f.backend != "" {
+		key, _ := findKey("sandbox.backend")
+		flags = append(flags, flagValue{"--backend", key, f.backend})
+	}
+	user, err := userSettings(file, environ, flags)
+	if err != nil {
+		return setup{}, err
+	}
+	return setup{
+		places:    p,
+		user:      user,
+		rules:     workspaceRules{places: p, configFile: file.path},
+		workspace: orVariable(f.workspace, environ, workspaceVariable),
+	}, nil
+}
+
+// opened is a workspace with the settings that hold in it.
+type opened struct {
+	dir      string // real path
+	settings settings
+	policy   *projectPolicy // nil if the project has none
+	trusted  bool           // the policy was accepted as it is
+}
+
+// open judges the directory dir and puts the project's policy into force.
+func (s setup) open(dir string) (opened, error) {
+	real, err := s.rules.open(dir)
+	if err != nil {
+		return opened{}, err
+	}
+	o := opened{dir: real, settings: s.user}
+	if o.policy, err = readProjectPolicy(real); err != nil || o.policy == nil {
+		return o, err
+	}
+	if o.trusted, err = s.places.trust().holds(o.policy); err != nil {
+		return opened{}, err
+	}
+	o.settings, err = s.user.under(o.policy, o.trusted)
+	return o, err
+}
+
+// openHere opens the workspace that was named, or else the working directory.
+func (s setup) openHere() (opened, error) {
+	dir := s.workspace
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return opened{}, fmt.Errorf("the working directory: %w", err)
+		}
+	}
+	return s.open(dir)
+}
+
+// logger makes the log that the flags and their variables describe.
+func (f commonFlags) logger(a app) (*log.Logger, func(), error) {
+	return newLogger(a.stderr, orVariable(f.logFile, a.environ, logFileVariable), orVariable(f.logLevel, a.environ, logLevelVariable))
+}

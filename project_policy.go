@@ -1,0 +1,149 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"airlock/internal/untrusted"
+)
+
+// policyName is the file in which a project says what runs in it may do. Whoever can write the
+// workspace writes it, a run included, so it is an attacker's file: it is read as one, quoted never,
+// and may only narrow what the user allows.
+const policyName = ".airlock.toml"
+
+// maxPolicy bounds the file, in bytes.
+const maxPolicy = 64 << 10
+
+// projectPolicy is the policy file of a workspace, as it was when it was read. It is read once; what
+// is judged, shown, trusted and put into force is this copy.
+type projectPolicy struct {
+	workspace string // real path
+	doc       document
+}
+
+// readProjectPolicy returns nil if the workspace has no policy file. A file that can't be read as it
+// should is an error, not an absent policy: it may have been meant to narrow.
+func readProjectPolicy(workspace string) (*projectPolicy, error) {
+	text, err := untrusted.ReadFile(workspace, policyName, maxPolicy)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &fault{
+			Where: policyName, Msg: cause(err).Error(),
+			Hint: fmt.Sprintf("the project policy must be a regular file of at most %d KiB that you may read; mend or remove it", maxPolicy>>10),
+		}
+	}
+	return &projectPolicy{
+		workspace: workspace,
+		doc:       document{origin: origin{Kind: fromPolicy, Name: policyName}, text: text, secret: true},
+	}, nil
+}
+
+// digest names the content: what is trusted is this and no other.
+func (p *projectPolicy) digest() string {
+	sum := sha256.Sum256(p.doc.text)
+	return hex.EncodeToString(sum[:])
+}
+
+// change is what a project policy would make of one key.
+type change struct {
+	key      configKey
+	origin   origin
+	from, to any
+	widens   string // why the change is more than narrowing; "" if it narrows or changes nothing
+}
+
+// changes judges each key of the policy against what the user says.
+func (p *projectPolicy) changes(user settings) ([]change, error) {
+	d, err := p.doc.decode()
+	if err != nil {
+		return nil, err
+	}
+	var all []change
+	for _, key := range d.keys {
+		c := change{key: key, origin: p.doc.at(d.lines[key.name]), from: key.get(&user.Config)}
+		theirs := key.get(&d.config)
+		n, may := narrowings[key.name]
+		switch {
+		case may && n.adds:
+			c.to = union(c.from.([]string), theirs.([]string))
+		case may && user.overrides(key):
+			continue // a flag or a variable wins anyway
+		case may:
+			c.to = theirs
+			if !n.narrows(c.from, theirs) {
+				c.widens = "widens what you allow"
+			}
+		default:
+			c.to, c.widens = theirs, "may not be set by a project"
+			if user.overrides(key) {
+				c.to = c.from
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// overrides reports whether the user set the key in a way that wins over a project's policy.
+func (s settings) overrides(key configKey) bool {
+	for _, o := range s.origins[key.name] {
+		if o.Kind == fromVariable || o.Kind == fromFlag {
+			return true
+		}
+	}
+	return false
+}
+
+// under returns the settings that hold in the policy's workspace. A policy that does more than narrow
+// is an error unless the user trusted exactly this content in exactly this place.
+func (s settings) under(p *projectPolicy, trusted bool) (settings, error) {
+	changes, err := p.changes(s)
+	if err != nil {
+		return settings{}, err
+	}
+	if !trusted {
+		var faults []error
+		for _, c := range changes {
+			if c.widens != "" {
+				faults = append(faults, &fault{
+					Where: c.origin.String(), Key: c.key.name, Msg: c.widens + "; a project policy may only narrow",
+					Hint: "read the file, then `airlock trust` accepts it as it is now; or remove the key",
+				})
+			}
+		}
+		if len(faults) > 0 {
+			return settings{}, errors.Join(faults...)
+		}
+	}
+	return s.apply(changes)
+}
+
+// apply puts changes into force and validates the result.
+func (s settings) apply(changes []change) (settings, error) {
+	s = s.clone()
+	for _, c := range changes {
+		c.key.set(&s.Config, c.to)
+		if narrowings[c.key.name].adds {
+			s.origins[c.key.name] = append(s.origins[c.key.name], c.origin)
+		} else {
+			s.origins[c.key.name] = []origin{c.origin}
+		}
+	}
+	// A shorter longest time takes the usual one with it, where the user did not insist on that.
+	timeout, _ := findKey("limits.timeout")
+	if from := s.origins["limits.max_timeout"]; s.Limits.Timeout > s.Limits.MaxTimeout && isPolicy(from) && !s.overrides(timeout) {
+		s.Limits.Timeout = s.Limits.MaxTimeout
+		s.origins["limits.timeout"] = from
+	}
+	return s, s.check()
+}
+
+func isPolicy(from []origin) bool {
+	return len(from) > 0 && from[len(from)-1].Kind == fromPolicy
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// trustStore keeps which project policies the user accepted: one JSON document for each workspace, in
+// the state directory. A document names the workspace's real path and the digest of the policy's
+// content; anything else that stands there later is not trusted.
+type trustStore struct {
+	dir string
+}
+
+func (p places) trust() trustStore { return trustStore{filepath.Join(p.state, "trust")} }
+
+// trustRecord is the document.
+type trustRecord struct {
+	Workspace string `json:"workspace"`
+	SHA256    string `json:"sha256"`
+}
+
+// file is named by a digest, since a path can be longer than a name and hold anything.
+func (t trustStore) file(workspace string) string {
+	sum := sha256.Sum256([]byte(workspace))
+	return filepath.Join(t.dir, hex.EncodeToString(sum[:])+".json")
+}
+
+// holds reports whether the policy is trusted as it is. A document that can't be understood trusts
+// nothing.
+func (t trustStore) holds(p *projectPolicy) (bool, error) {
+	text, err := os.ReadFile(t.file(p.workspace))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var record trustRecord
+	if err := json.Unmarshal(text, &record); err != nil {
+		return false, nil
+	}
+	return record == trustRecord{Workspace: p.workspace, SHA256: p.digest()}, nil
+}
+
+// add records that the policy is trusted, in the place of what was trusted for its workspace before.
+// The document is replaced as a whole: a reader, or a crash, sees the old one or the new one.
+func (t trustStore) add(p *projectPolicy) error {
+	if err := os.MkdirAll(t.dir, 0o700); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(trustRecord{Workspace: p.workspace, SHA256: p.digest()}, "", "  ")
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(t.dir, "new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name()) // gone already if all went well
+	_, err = temp.Write(append(text, '\n'))
+	if err == nil {
+		err = temp.Sync()
+	}
+	if closeErr := temp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), t.file(p.workspace))
+}

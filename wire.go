@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"airlock/envs"
+	"airlock/overlay"
+	"airlock/sandbox"
+	"airlock/tools"
+)
+
+// openRunner builds what does runs in an opened workspace: a backend, the transactions, and what runs
+// see of the host. It fails where no run could be right, with the cause and the mend.
+func openRunner(_ context.Context, p places, o opened, environ []string) (tools.Runner, error) {
+	if err := p.makeState(); err != nil {
+		return nil, err
+	}
+	uid, gid, err := runAs(o.dir)
+	if err != nil {
+		return nil, err
+	}
+	system, err := sandbox.HostSystem(environ, uid, gid)
+	if err != nil {
+		return nil, err
+	}
+	view, err := o.view(&system, environ)
+	if err != nil {
+		return nil, err
+	}
+	options := tools.RunnerOptions{
+		View:     view,
+		Policy:   o.settings.describe(),
+		Identity: tools.Identity{UID: uid, GID: gid, Name: system.Account.Name, Home: system.Account.Home},
+	}
+	if options.Backend, err = o.settings.backend(); err != nil {
+		return nil, err
+	}
+	if o.settings.Workspace.Mode != "direct" {
+		if options.Layers, err = overlay.Open(o.dir, p.state, o.settings.Workspace); err != nil {
+			return nil, errors.Join(err, options.Backend.Close())
+		}
+	}
+	return tools.NewRunner(options), nil
+}
+
+// backend builds the backend that the settings name. "auto" is native: there is no other one that
+// isolates.
+func (s settings) backend() (sandbox.Backend, error) {
+	if s.Unconfined() {
+		return sandbox.Direct{}, nil
+	}
+	return sandbox.NewNative()
+}
+
+// describe is what the tools' descriptions say of the settings.
+func (s settings) describe() tools.Policy {
+	return tools.Policy{
+		Direct:  s.Unconfined(),
+		LandOn:  s.Workspace.LandOn,
+		Network: s.Network.Mode,
+		Allow:   s.Network.Allow,
+		Order:   s.Workspace.Order,
+		Limits:  s.Limits,
+	}
+}
+
+// view is what every run of the workspace sees of the host, and its environment.
+func (o opened) view(system *sandbox.System, environ []string) (tools.View, error) {
+	mounts := slices.Clone(system.Mounts)
+	for _, path := range o.settings.Sandbox.Read {
+		shown, err := sandbox.Show(path)
+		if err != nil {
+			return tools.View{}, o.settings.attribute(errors.New("sandbox.read: " + err.Error()))
+		}
+		mounts = append(mounts, shown...)
+	}
+	shell := "/bin/sh"
+	if system.Visible("/bin/bash") {
+		shell = "/bin/bash"
+	}
+	account := system.Account
+	env := []string{
+		"PATH=" + strings.Join(system.Path, ":"),
+		"HOME=" + account.Home,
+		"USER=" + account.Name,
+		"LOGNAME=" + account.Name,
+		"SHELL=" + shell,
+		"TMPDIR=/tmp",
+		"LANG=C.UTF-8", // the one that every host has; sandbox.pass_env and sandbox.env go before it
+	}
+	if o.settings.Unconfined() {
+		env[0] = "PATH=" + lookup(environ, "PATH")
+	}
+	env = append(env, system.Env...)
+	return tools.View{
+		Workspace: o.dir,
+		Mounts:    mounts,
+		Env:       lastOfEach(append(env, o.settings.Sandbox.Environ(environ)...)),
+		Shell:     shell,
+		Python: envs.FindOptions{
+			Config:       o.settings.Python.Interpreter,
+			Workspace:    o.dir,
+			Path:         lookup(environ, "PATH"),
+			PyenvVersion: lookup(environ, "PYENV_VERSION"),
+			Visible: func(path string) bool {
+				return o.settings.Unconfined() || liesIn(path, o.dir) || system.Visible(path)
+			},
+		},
+	}, nil
+}
+
+// lastOfEach drops the variables that a later entry of the same name sets again.
+func lastOfEach(env []string) []string {
+	var kept []string
+	seen := map[string]bool{}
+	for _, entry := range slices.Backward(env) {
+		if name, _, _ := strings.Cut(entry, "="); !seen[name] {
+			seen[name] = true
+			kept = append(kept, entry)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// runAs returns the ids that runs in a workspace have: the server's own, but never root's where root
+// serves a workspace that somebody else owns.
+func runAs(dir string) (uid, gid int, err error) {
+	uid, gid = os.Geteuid(), os.Getegid()
+	if uid != 0 {
+		return uid, gid, nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	uid, gid = ownerOf(info)
+	return uid, gid, nil
+}
+
+// forModel puts an error and its ways out on one line, since a model that is refused a run reads only
+// that.
+func forModel(err error) error {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	for _, hint := range hintsOf(err) {
+		text += "; hint: " + strings.ReplaceAll(hint, "\n", " ")
+	}
+	return errors.New(text)
+}

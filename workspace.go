@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// workspaceRules judges which directories may be workspaces.
+type workspaceRules struct {
+	places
+	configFile string // the user file in force
+}
+
+// open returns the real path of the directory dir, relative to the working directory, if it may be a
+// workspace. Runs write there, so it is not: the root, a home directory or what holds one, a directory
+// of the system, or anything that holds or lies in airlock's own directories. The last would let a run
+// write the configuration that the next run is judged by.
+func (r workspaceRules) open(dir string) (string, error) {
+	bad := func(format string, args ...any) (string, error) {
+		return "", &fault{
+			Where: "workspace", Key: tomlText(dir), Msg: fmt.Sprintf(format, args...),
+			Hint: "name the directory of one project with --workspace DIR",
+		}
+	}
+	if dir == "" {
+		return bad("no directory is named")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return bad("%v", err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return bad("there is no such directory")
+	}
+	if err != nil {
+		return bad("%v", cause(err))
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return bad("%v", cause(err))
+	}
+	if !info.IsDir() {
+		return bad("is not a directory")
+	}
+	if filepath.Dir(real) == real {
+		return bad("the root of the filesystem can't be a workspace")
+	}
+	for _, home := range r.homes {
+		if home = realPath(home); home != "/" && (liesIn(home, real) || sameFile(home, info)) {
+			if home == real || sameFile(home, info) {
+				return bad("a home directory can't be a workspace")
+			}
+			return bad("holds a home directory, %s", home)
+		}
+	}
+	for _, own := range []struct{ what, dir string }{
+		{"configuration", r.config},
+		{"state", r.state},
+		{"cache", r.cache},
+	} {
+		if own.dir = realPath(own.dir); liesIn(own.dir, real) {
+			return bad("holds airlock's own %s, %s", own.what, own.dir)
+		} else if liesIn(real, own.dir) {
+			return bad("lies in airlock's own %s, %s", own.what, own.dir)
+		}
+	}
+	if r.configFile != "" && liesIn(realPath(r.configFile), real) {
+		return bad("holds the configuration in force, %s, which runs could then change", r.configFile)
+	}
+	if system := r.systemDirectory(real); system != "" {
+		return bad("belongs to the system (%s)", system)
+	}
+	return real, nil
+}
+
+// systemDirectories are refused with everything in them; what is below a directory in its exceptions is
+// somebody's own again. An exception itself is refused too.
+var systemDirectories = []struct {
+	dir    string
+	except []string
+}{
+	{dir: "/bin"}, {dir: "/sbin"}, {dir: "/lib"}, {dir: "/lib32"}, {dir: "/lib64"}, {dir: "/libx32"},
+	{dir: "/usr", except: []string{"/usr/src", "/usr/local/src"}},
+	{dir: "/boot"}, {dir: "/etc"}, {dir: "/proc"}, {dir: "/sys"}, {dir: "/lost+found"},
+	{dir: "/opt"}, {dir: "/nix"}, {dir: "/gnu"}, {dir: "/snap"},
+	{dir: "/dev", except: []string{"/dev/shm"}},
+	{dir: "/run", except: []string{"/run/user/*"}},
+	{dir: "/var", except: []string{"/var/tmp", "/var/www", "/var/folders"}},
+	{dir: "/System"}, {dir: "/Library"}, {dir: "/Applications"},
+	{dir: "/private", except: []string{"/private/tmp", "/private/var/tmp", "/private/var/folders"}},
+}
+
+// sharedDirectories hold the directories of many; only what is in them can be a workspace.
+var sharedDirectories = []string{"/tmp", "/home", "/root", "/srv", "/mnt", "/media", "/Users", "/Volumes"}
+
+// systemDirectory returns the directory of the system that makes real, a real path, none for a
+// workspace; "" if there is none.
+func (r workspaceRules) systemDirectory(real string) string {
+	for _, dir := range sharedDirectories {
+		if real == realPath(dir) {
+			return dir
+		}
+	}
+	for _, system := range systemDirectories {
+		if dir := realPath(system.dir); liesIn(real, dir) && !r.isOwn(real, system.except) {
+			return system.dir
+		}
+	}
+	return ""
+}
+
+// isOwn reports whether real is below one of the exceptions, or below a home directory that lies in a
+// directory of the system, as those of service accounts do (/var/lib/jenkins). Homes that are nobody's
+// in particular ("/", /bin, /dev) are no exception.
+func (r workspaceRules) isOwn(real string, except []string) bool {
+	for _, pattern := range except {
+		for dir := real; dir != filepath.Dir(dir); {
+			dir = filepath.Dir(dir)
+			if ok, _ := filepath.Match(pattern, dir); ok {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(r.homes, func(home string) bool {
+		home = realPath(home)
+		return strings.Count(home, "/") >= 3 && home != real && liesIn(real, home)
+	})
+}
+
+// liesIn reports whether path is dir or lies in it. Both are absolute and clean.
+func liesIn(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// sameFile tells one directory under two names, as a bind mount gives.
+func sameFile(path string, info fs.FileInfo) bool {
+	other, err := os.Stat(path)
+	return err == nil && os.SameFile(other, info)
+}
+
+// cause takes the operation and the path off an error of package os, for a message that names both.
+func cause(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
