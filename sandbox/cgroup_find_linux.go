@@ -112,6 +112,10 @@ func parseMemberships(text string) []membership {
 // directory finds the mounted directory of the membership, and the mount's own directory.
 func (m membership) directory(mounts []cgroupMount) (dir, top string, err error) {
 	for _, mount := range mounts {
+		// A path that begins with ".." lies outside of the cgroup namespace, whatever is mounted.
+		if strings.HasPrefix(m.path, "/..") {
+			break
+		}
 		if mount.version != m.version() || len(both(m.controllers, mount.options)) != len(m.controllers) {
 			continue
 		}

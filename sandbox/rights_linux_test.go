@@ -67,12 +67,17 @@ func runChild(t *testing.T, cmd *exec.Cmd, report any) {
 		return
 	}
 	w.Close()
-	b, err := io.ReadAll(r)
-	if werr := cmd.Wait(); werr != nil || err != nil {
-		t.Fatalf("child: %v, %v", werr, err)
+	decodeReport(t, r, report)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("child: %v", err)
 	}
-	if err := json.Unmarshal(b, report); err != nil {
-		t.Fatalf("child reported %q: %v", b, err)
+}
+
+// decodeReport reads what a child reports, which may go on afterwards.
+func decodeReport(t *testing.T, r io.Reader, report any) {
+	t.Helper()
+	if err := json.NewDecoder(r).Decode(report); err != nil {
+		t.Fatalf("child's report: %v", err)
 	}
 }
 
