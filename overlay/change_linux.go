@@ -1,0 +1,40 @@
+package overlay
+
+// changeKind is what a run did to a path, seen from the workspace.
+type changeKind uint8
+
+const (
+	put     changeKind = iota // the layer has something that the workspace does not have like that
+	remove                    // the workspace has something that the run removed
+	setMode                   // a directory of both, with another mode
+)
+
+// change is one difference between layer and workspace, judged: it lands, or it is in conflict.
+type change struct {
+	kind changeKind
+	path string
+	run  inode // in the layer; absent for remove
+	host inode // in the workspace, as it was judged
+
+	// conflict is set where someone else changed the path meanwhile.
+	conflict bool
+	// maybeVanished is set where the layer holds a copy of something that the workspace no longer
+	// has: either someone removed it, or the run renamed it to here.
+	maybeVanished bool
+
+	// unit is the outermost git directory that the path lies in, "" if none.
+	unit string
+	// prune are paths below a new directory that must be taken out of it before it lands.
+	prune []string
+
+	// added, modified and deleted are what the report says once the change has landed.
+	added, modified, deleted []string
+}
+
+// count is the number of changes that a person would count.
+func (c change) count() int {
+	if c.conflict {
+		return 1
+	}
+	return len(c.added) + len(c.modified) + len(c.deleted)
+}

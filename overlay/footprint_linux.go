@@ -1,0 +1,92 @@
+package overlay
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A directory's ctime moves whenever a name in it comes or goes, so also by our own landings. For a
+// run that overlapped with one, such a directory would look as if it could have been swapped for
+// another (see collector.swapped). Every landing therefore leaves its footprints in the state
+// directory: the ctime of each directory that it changed, before and after. Reading them backwards
+// gives the ctime that the directory would have without us.
+//
+// Only directories have footprints. A file that another run landed meanwhile is a conflict.
+
+// footprint is one directory that one landing changed.
+type footprint struct {
+	ino           uint64
+	before, after stamp
+}
+
+// footprintLimit bounds the file. What is forgotten makes a swap look possible where there was none,
+// which is the safe side.
+const footprintLimit = 256 << 10
+
+func footprintPath(state string) string { return filepath.Join(state, "landings") }
+
+// readFootprints returns the known ones; the lock on the workspace is held.
+func readFootprints(state string) ([]footprint, error) {
+	f, err := os.Open(footprintPath(state))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var prints []footprint
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var p footprint
+		// A line that was cut off by a crash is one that is forgotten.
+		if n, _ := fmt.Sscanf(lines.Text(), "%d %d.%d %d.%d.", &p.ino,
+			&p.before.sec, &p.before.nsec, &p.after.sec, &p.after.nsec); n == 5 && strings.HasSuffix(lines.Text(), ".") {
+			prints = append(prints, p)
+		}
+	}
+	return prints, nil
+}
+
+// addFootprints appends; the lock on the workspace is held.
+func addFootprints(state string, prints []footprint) error {
+	if len(prints) == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(footprintPath(state), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if size > footprintLimit {
+		if err := f.Truncate(0); err != nil {
+			return err
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	w := bufio.NewWriter(f)
+	for _, p := range prints {
+		fmt.Fprintf(w, "%d %d.%d %d.%d.\n", p.ino, p.before.sec, p.before.nsec, p.after.sec, p.after.nsec)
+	}
+	return w.Flush()
+}
+
+// without returns the ctime that the directory would have if no landing had changed it.
+func without(prints []footprint, dir inode) stamp {
+	c := dir.ctime
+	for i := len(prints) - 1; i >= 0; i-- {
+		if prints[i].ino == dir.ino && prints[i].after == c {
+			c = prints[i].before
+		}
+	}
+	return c
+}

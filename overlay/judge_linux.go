@@ -1,0 +1,61 @@
+package overlay
+
+// touched reports whether someone changed a file or link of the workspace since the run began. A
+// directory's ctime says less: see dirTouched.
+func (c *collector) touched(host inode) bool {
+	return host.kind != absent && (!c.trusted || !host.ctime.before(c.begin))
+}
+
+// dirTouched reports whether someone changed a directory of the workspace itself, or the names in it,
+// since the run began. Landings of other runs don't count: each name that they changed is judged by
+// itself.
+func (c *collector) dirTouched(host inode) bool {
+	if !c.trusted {
+		return true
+	}
+	if host.ctime.before(c.begin) {
+		return false
+	}
+	if !c.haveprints {
+		// Without footprints more looks touched than is, so an error does no harm.
+		c.prints, _ = readFootprints(c.state)
+		c.haveprints = true
+	}
+	return !without(c.prints, host).before(c.begin)
+}
+
+// swapped reports whether a directory of the workspace may have been put in the place of another
+// since the run began. The files in it then have ctimes that say nothing. A rename moves the ctime
+// of the directory and of its parent; names that came or went in both look the same, and nothing
+// tells them apart.
+func (c *collector) swapped(parent, dir inode) bool {
+	return c.trusted && c.dirTouched(dir) && c.dirTouched(parent)
+}
+
+// resolveVanished decides about files that the layer holds as copies of something that the workspace
+// does not have, where someone changed the directory: if the run removed or replaced a file of just
+// this size and time, it renamed it; otherwise someone else removed it, which is a conflict.
+func (c *collector) resolveVanished() {
+	type trace struct {
+		size  uint64
+		mtime stamp
+	}
+	var sources map[trace]bool
+	for i := range c.changes {
+		if !c.changes[i].maybeVanished {
+			continue
+		}
+		if sources == nil {
+			sources = map[trace]bool{}
+			for _, ch := range c.changes {
+				if ch.host.kind == regular {
+					sources[trace{ch.host.size, ch.host.mtime}] = true
+				}
+			}
+		}
+		run := c.changes[i].run
+		if !sources[trace{run.size, run.mtime}] {
+			c.changes[i].conflict = true
+		}
+	}
+}

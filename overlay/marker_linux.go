@@ -1,0 +1,104 @@
+package overlay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// marker is a moment on the clock that the workspace's filesystem stamps its inodes with. An entry
+// whose ctime is at or after it changed after the moment, and one that is before it did not: a ctime
+// cannot be set by hand.
+type marker struct {
+	at   stamp
+	boot time.Duration // the same moment on a clock that nobody sets
+}
+
+// takeMarker reads the moment from an inode without a name, made in the directory dir.
+//
+// Kernels before 6.13 stamp with the tick of the last timer interrupt, so that a change made just
+// before this call could have the same stamp as one made just after. The stamp is therefore renewed
+// until it has moved on: everything earlier has an earlier one then.
+func takeMarker(ctx context.Context, dir *tree) (marker, error) {
+	fd, err := unnamed(dir)
+	if err != nil {
+		return marker{}, err
+	}
+	defer unix.Close(fd)
+	first, err := statAt(fd, "")
+	if err != nil {
+		return marker{}, err
+	}
+	for {
+		if err := unix.Fchmod(fd, 0o600); err != nil {
+			return marker{}, dir.fail("chmod marker in", "", err)
+		}
+		now, err := statAt(fd, "")
+		if err != nil {
+			return marker{}, err
+		}
+		if first.ctime != now.ctime {
+			// A clock that was set back in this very moment gives an earlier stamp, which is as good:
+			// it only makes more entries look changed.
+			return marker{at: now.ctime, boot: sinceBoot()}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return marker{}, context.Cause(ctx)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func unnamed(dir *tree) (int, error) {
+	const flags = unix.O_RDWR | unix.O_CLOEXEC
+	fd, err := unix.Openat(dir.fd, ".", flags|unix.O_TMPFILE, 0o600)
+	if err == nil {
+		return fd, nil
+	}
+	if err != unix.EOPNOTSUPP && err != unix.EISDIR && err != unix.ENOENT {
+		return -1, dir.fail("create marker in", "", err)
+	}
+	// A filesystem without unnamed files: the directory is ours alone, so a name does no harm.
+	name := fmt.Sprintf("marker-%d-%d", os.Getpid(), time.Now().UnixNano())
+	fd, err = unix.Openat(dir.fd, name, flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return -1, dir.fail("create marker in", "", err)
+	}
+	return fd, dir.fail2("remove", name, unix.Unlinkat(dir.fd, name, 0))
+}
+
+func sinceBoot() time.Duration {
+	var ts unix.Timespec
+	// CLOCK_BOOTTIME counts through suspends, as the clock of the stamps does. It cannot fail.
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return time.Duration(ts.Nano())
+}
+
+// steadyUntil reports whether the clock of the stamps went on between the two markers. If it was
+// set back, a change can have an earlier stamp than m, and no stamp says anything.
+func (m marker) steadyUntil(later marker) bool {
+	stamped := time.Duration(later.at.sec-m.at.sec)*time.Second + time.Duration(later.at.nsec) - time.Duration(m.at.nsec)
+	passed := later.boot - m.boot
+	// A clock that is slewed towards its source loses 0.05 % at most, a coarse stamp one tick.
+	return stamped >= passed-passed/1000-20*time.Millisecond
+}
+
+// ctimeTrusted reports whether the filesystem of an open directory stamps with the clock of this
+// host.
+func ctimeTrusted(dir *tree) (bool, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(dir.fd, &st); err != nil {
+		return false, dir.fail("statfs", "", err)
+	}
+	switch uint32(st.Type) {
+	case unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC,
+		unix.V9FS_MAGIC, unix.FUSE_SUPER_MAGIC, unix.AFS_FS_MAGIC, unix.AFS_SUPER_MAGIC,
+		unix.CODA_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC:
+		return false, nil
+	}
+	return true, nil
+}

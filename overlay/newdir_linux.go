@@ -1,0 +1,113 @@
+package overlay
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// newDir judges a directory that the workspace does not have as one. It lands whole, by one rename,
+// without what is withheld in it; in conflict it lands whole under another name.
+func (c *collector) newDir(p place, e entry, conflict bool) error {
+	s := subtree{c: c, conflict: conflict}
+	next := p.below(e.path, inode{})
+	next.marks = e.marks
+	some, err := s.walk(next)
+	if err != nil || !some {
+		return err
+	}
+	ch := change{
+		kind: put, path: e.path, run: e.run, host: e.host, conflict: conflict, unit: p.unit,
+		prune: s.prune, added: s.added,
+	}
+	if e.host.kind != absent {
+		ch.deleted = []string{e.path}
+	}
+	c.changes = append(c.changes, ch)
+	return nil
+}
+
+// subtree is the walk through a new directory.
+type subtree struct {
+	c        *collector
+	conflict bool
+	added    []string
+	prune    []string
+}
+
+// walk reports whether anything in the directory lands: one that is empty does, one that would be
+// emptied by withholding does not.
+func (s *subtree) walk(p place) (some bool, err error) {
+	names, err := s.c.upper.list(p.path)
+	if is(err, unix.ENAMETOOLONG) {
+		s.c.withhold(p.path, "path too long")
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	entries := make([]entry, 0, len(names))
+	err = s.c.upper.at(p.path, func(fd int) error {
+		for _, name := range names {
+			e := entry{name: name, path: joinPath(p.path, name)}
+			if err := s.c.read(fd, &e, p.marks); err != nil {
+				return err
+			}
+			entries = append(entries, e)
+		}
+		return nil
+	})
+	if is(err, unix.ENAMETOOLONG) {
+		s.c.withhold(p.path, "path too long")
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if isGitDir(baseName(p.path), func(name string) bool { return slices.Contains(names, name) }) {
+		p.enterGit()
+	}
+	emptied := false
+	for _, e := range entries {
+		lands, held, err := s.entry(p, e)
+		if err != nil {
+			return false, err
+		}
+		some = some || lands
+		emptied = emptied || held
+		if !lands {
+			s.prune = append(s.prune, e.path)
+		}
+	}
+	if !some && !emptied && !s.conflict {
+		s.added = append(s.added, p.path)
+		return true, nil
+	}
+	return some, s.c.alive()
+}
+
+// entry reports whether one name lands, and, if not, whether something was withheld with it.
+func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
+	isDir := e.run.kind == directory
+	switch {
+	case e.gone:
+		return false, false, nil
+	case reserved(e.name):
+		s.c.withhold(e.path, "reserved name")
+	case s.c.filter.ignored(e.path, isDir):
+	case e.run.kind == special:
+		s.c.withhold(e.path, e.run.what)
+	case s.c.filter.protected(e.path, e.run.kind, p.git):
+		s.c.withhold(e.path, "protected")
+	case isDir:
+		next := p.below(e.path, inode{})
+		next.marks = e.marks
+		lands, err = s.walk(next)
+		return lands, !lands, err
+	default:
+		s.c.noteSetID(e.path, e.run)
+		s.added = append(s.added, e.path)
+		return true, false, nil
+	}
+	return false, true, nil
+}

@@ -1,0 +1,134 @@
+package overlay
+
+import "slices"
+
+// stepKind is what one step of a landing does. Each is one rename, or one call that is as atomic.
+type stepKind uint8
+
+const (
+	takeAway  stepKind = iota // move a file or link out of the workspace
+	removeDir                 // remove a directory that is empty by now
+	putNew                    // move something to a path that is free
+	swapIn                    // exchange something with what is at its path
+	putBeside                 // move something to a conflict name
+	applyMode                 // set the mode of a directory
+)
+
+// step is one step of a landing, as plain data, so that a list of them can be written down before
+// the first is taken.
+type step struct {
+	kind stepKind
+	change
+}
+
+// plan is a landing that was thought through and not begun. Steps are in the order to take them.
+type plan struct {
+	steps   []step
+	report  Report // what holds if every step succeeds
+	refused bool   // nothing lands
+}
+
+// plan orders the changes:
+//
+//  1. what was removed leaves, the entries of a directory before the directory;
+//  2. what is new or different comes in; each is one rename, because a new directory comes whole, so
+//     that none depends on another;
+//  3. the modes of directories are set, the inner ones first, since one of them may forbid the rest.
+//
+// A conflict comes in beside the host's version, or refuses the whole landing. Git directories are
+// exempt: one that is in conflict is left out as a whole.
+func (c *collector) plan(discardOnConflict bool) plan {
+	var p plan
+	p.report.Withheld = slices.Concat(c.withheld, c.stripped)
+	changes := p.leaveOut(c.changes)
+	if i := slices.IndexFunc(changes, func(ch change) bool { return ch.conflict }); i >= 0 && discardOnConflict {
+		p.refuse(changes)
+		return p
+	}
+	p.report.Landed = true
+	for _, ch := range changes {
+		if ch.kind != remove {
+			continue
+		}
+		switch {
+		case ch.conflict:
+			p.report.Conflicts = append(p.report.Conflicts, Conflict{Path: ch.path})
+		case ch.host.kind == directory:
+			p.steps = append(p.steps, step{removeDir, ch})
+		default:
+			p.steps = append(p.steps, step{takeAway, ch})
+		}
+	}
+	for _, ch := range changes {
+		switch {
+		case ch.kind != put:
+		case ch.conflict:
+			p.steps = append(p.steps, step{putBeside, ch})
+		case ch.host.kind == absent:
+			p.steps = append(p.steps, step{putNew, ch})
+		default:
+			p.steps = append(p.steps, step{swapIn, ch})
+		}
+	}
+	for _, ch := range slices.Backward(changes) {
+		switch {
+		case ch.kind != setMode:
+		case ch.conflict:
+			p.report.Conflicts = append(p.report.Conflicts, Conflict{Path: reportPath(ch.path)})
+		default:
+			p.steps = append(p.steps, step{applyMode, ch})
+		}
+	}
+	return p
+}
+
+// leaveOut drops the changes in git directories that are in conflict.
+func (p *plan) leaveOut(changes []change) []change {
+	torn := map[string]bool{}
+	for _, ch := range changes {
+		if ch.conflict && ch.unit != "" {
+			torn[ch.unit] = true
+		}
+	}
+	if len(torn) == 0 {
+		return changes
+	}
+	var rest []change
+	for _, ch := range changes {
+		if !torn[ch.unit] {
+			rest = append(rest, ch)
+		}
+	}
+	for unit := range torn {
+		p.report.Withheld = append(p.report.Withheld, Withheld{Path: unit, Why: whyTorn})
+	}
+	return rest
+}
+
+// whyTorn is why a git directory did not land.
+const whyTorn = "git directory changed meanwhile"
+
+// refuse makes a plan that lands nothing.
+func (p *plan) refuse(changes []change) {
+	p.refused = true
+	for _, ch := range changes {
+		p.report.Discarded += ch.count()
+		if ch.conflict {
+			p.report.Conflicts = append(p.report.Conflicts, Conflict{Path: reportPath(ch.path)})
+		}
+	}
+	p.report.Withheld = nil // nothing landed that they could be apart from
+	p.report.Reason = conflictReason(p.report.Conflicts[0].Path)
+}
+
+func conflictReason(path string) string {
+	return "conflict: " + Quote(path) + " changed meanwhile"
+}
+
+// reportPath is how the report spells a path.
+func reportPath(path string) string {
+	if path == "" {
+		return "."
+	}
+	return path
+}

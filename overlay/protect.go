@@ -1,0 +1,115 @@
+package overlay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// builtinProtected are the paths whose content other programs run or obey later, outside of any
+// sandbox: shells, editors, agents, git. They match at any depth and without regard to case, since
+// a workspace may be used from a filesystem that has none. What git directories hold is judged by
+// gitProtected, which needs to know where they begin.
+var builtinProtected = []string{
+	".airlock.toml",
+	".gitmodules",
+	".envrc",
+	".mcp.json",
+	".vscode/**", ".idea/**", ".cursor/**", ".codex/**", ".agents/**", ".gemini/**", ".zed/**",
+	".devcontainer/**",
+	"*.code-workspace",
+	".claude/settings*.json", ".claude/hooks/**", ".claude/commands/**", ".claude/agents/**",
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
+	".profile", ".xprofile", ".xsessionrc", ".xinitrc",
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
+	".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout",
+	".config/fish/**",
+}
+
+// filter decides by name alone which changes of a run may not land. It holds no state.
+type filter struct {
+	protect []glob
+	// leading are the directories that protected patterns begin with: a link in the place of one
+	// would put a protected path elsewhere, under a name that nothing protects.
+	leading []glob
+	ignore  []glob
+}
+
+func newFilter(c Config) (filter, error) {
+	var f filter
+	for _, pattern := range slices.Concat(builtinProtected, c.Protect) {
+		if !strings.HasPrefix(pattern, "/") {
+			pattern = "**/" + pattern
+		}
+		g, err := compileGlob(pattern)
+		if err != nil {
+			return filter{}, fmt.Errorf("workspace.protect: %w", err)
+		}
+		g.foldCase = true
+		f.protect = append(f.protect, g)
+		for i := 1; i < len(g.names); i++ {
+			if last := g.names[i-1]; strings.Trim(last, "*") != "" {
+				f.leading = append(f.leading, glob{names: g.names[:i], foldCase: true})
+			}
+		}
+	}
+	for _, pattern := range c.Ignore {
+		g, err := compileGlob(pattern)
+		if err != nil {
+			return filter{}, fmt.Errorf("workspace.ignore: %w", err)
+		}
+		f.ignore = append(f.ignore, g)
+	}
+	return f, nil
+}
+
+// ignored reports whether changes of the path neither land nor are reported.
+func (f filter) ignored(path string, isDir bool) bool {
+	return slices.ContainsFunc(f.ignore, func(g glob) bool { return g.match(path, isDir) })
+}
+
+// protected reports whether changes of the path never land. git is the innermost git directory that
+// the path lies in, if any.
+func (f filter) protected(path string, k kind, git string) bool {
+	if git != "" && gitProtected(strings.TrimPrefix(path, git+"/")) {
+		return true
+	}
+	if k != directory && strings.EqualFold(baseName(path), ".git") {
+		return true // names a git directory that could lie anywhere
+	}
+	if k == symlink {
+		// match also takes what lies in a directory of that name, hence the look at the length.
+		for _, g := range f.leading {
+			if g.match(path, false) && !g.match(parentPath(path), true) {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(f.protect, func(g glob) bool { return g.match(path, k == directory) })
+}
+
+// gitProtected reports whether git runs or obeys what lies at rel, a path relative to a git
+// directory: hooks, its configuration, and the files that send it to another directory. Also in
+// worktrees/NAME, which git takes for git directories although they hold neither objects nor refs.
+func gitProtected(rel string) bool {
+	names := strings.Split(strings.ToLower(rel), "/")
+	if len(names) > 2 && names[0] == "worktrees" {
+		names = names[2:]
+	}
+	first := names[0]
+	return first == "hooks" || first == "commondir" || first == "gitdir" || strings.HasPrefix(first, "config")
+}
+
+// isGitDir reports whether git would accept a directory as a git directory, from what it holds.
+func isGitDir(name string, holds func(string) bool) bool {
+	if strings.EqualFold(name, ".git") {
+		return true
+	}
+	return holds("HEAD") && (holds("objects") && holds("refs") || holds("commondir"))
+}
+
+// gitEssential are the entries that make a directory a git directory.
+var gitEssential = []string{"HEAD", "objects", "refs", "commondir"}
+
+// gitDangerous are entries that git obeys once the directory is a git directory.
+var gitDangerous = []string{"config", "config.worktree", "hooks", "commondir", "gitdir"}

@@ -1,0 +1,122 @@
+package overlay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// namesShown and conflictsShown bound what a line names; the rest is counted.
+const (
+	namesShown     = 12
+	conflictsShown = 5
+)
+
+// Summary is the one line that says what became of the workspace:
+//
+//	workspace: 1 added, 2 modified, 1 deleted: a.txt, b.txt, c.txt, d.txt
+//	workspace: 1 modified: b.txt; 1 conflict: a.txt changed meanwhile and was kept, this run's version is a.txt.conflict-7f3a
+//	workspace: discarded 3 changes (timeout)
+//	workspace: no changes
+//
+// Deletions are named first, so that a long list never hides one.
+func (r Report) Summary() string {
+	if !r.Landed {
+		if r.Discarded == 0 {
+			return "workspace: no changes"
+		}
+		s := "workspace: discarded " + count(r.Discarded, "change")
+		if r.Reason != "" {
+			s += " (" + r.Reason + ")"
+		}
+		return s
+	}
+	var parts []string
+	if changes := r.changes(); changes != "" {
+		parts = append(parts, changes)
+	}
+	if len(r.Conflicts) > 0 {
+		parts = append(parts, count(len(r.Conflicts), "conflict")+": "+r.conflicts())
+	}
+	if len(parts) == 0 {
+		return "workspace: no changes"
+	}
+	return "workspace: " + strings.Join(parts, "; ")
+}
+
+// changes names what landed, "" if nothing did.
+func (r Report) changes() string {
+	var counts []string
+	for _, c := range []struct {
+		n    int
+		verb string
+	}{{len(r.Added), "added"}, {len(r.Modified), "modified"}, {len(r.Deleted), "deleted"}} {
+		if c.n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.verb))
+		}
+	}
+	if len(counts) == 0 {
+		return ""
+	}
+	names := slices.Concat(r.Deleted, r.Modified, r.Added)
+	return strings.Join(counts, ", ") + ": " + list(names, namesShown, Quote)
+}
+
+func (r Report) conflicts() string {
+	return list(r.Conflicts, conflictsShown, func(c Conflict) string {
+		s := Quote(c.Path) + " changed meanwhile and was kept"
+		if c.KeptAs == "" {
+			return s + " as it is"
+		}
+		return s + ", this run's version is " + Quote(c.KeptAs)
+	})
+}
+
+// WithheldLine is the line that names what did not land although the run did, or "".
+func (r Report) WithheldLine() string {
+	if len(r.Withheld) == 0 {
+		return ""
+	}
+	return "withheld: " + list(r.Withheld, namesShown, func(w Withheld) string {
+		return Quote(w.Path) + " (" + w.Why + ")"
+	})
+}
+
+// list writes the first max items and counts the rest.
+func list[T any](items []T, max int, show func(T) string) string {
+	var b strings.Builder
+	for i, item := range items {
+		if i == max {
+			fmt.Fprintf(&b, " and %d more", len(items)-max)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(show(item))
+	}
+	return b.String()
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// sort puts every list in the order of paths, so that equal outcomes give equal reports.
+func (r *Report) sort() {
+	slices.Sort(r.Added)
+	slices.Sort(r.Modified)
+	slices.Sort(r.Deleted)
+	slices.SortFunc(r.Conflicts, func(a, b Conflict) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(r.Withheld, func(a, b Withheld) int {
+		if c := strings.Compare(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Why, b.Why)
+	})
+	r.Conflicts = slices.Compact(r.Conflicts)
+	r.Withheld = slices.Compact(r.Withheld)
+}

@@ -1,0 +1,213 @@
+package overlay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The tests run shell scripts on real overlay mounts. The test binary starts itself in new user and
+// mount namespaces, mounts the layer over the workspace there, and becomes the shell.
+
+const asRun = "airlock-overlay-test-run"
+
+func TestMain(m *testing.M) {
+	switch os.Args[0] {
+	case asRun:
+		fmt.Fprintln(os.Stderr, becomeRun(os.Args[1], os.Args[2]))
+		os.Exit(exitNoMount)
+	case asServer:
+		serve()
+	}
+	os.Exit(m.Run())
+}
+
+const exitNoMount = 121
+
+// becomeRun mounts the layer and executes the script in it.
+func becomeRun(layer, script string) error {
+	var l Layer
+	if err := json.Unmarshal([]byte(layer), &l); err != nil {
+		return err
+	}
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("fsopen: %w", err)
+	}
+	for key, dir := range map[string]string{"lowerdir": l.Lower, "upperdir": l.Upper, "workdir": l.Work} {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return err
+		}
+		if err := unix.FsconfigSetString(fs, key, fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+			return fmt.Errorf("fsconfig %s: %w", key, err)
+		}
+	}
+	if err := unix.FsconfigSetFlag(fs, "userxattr"); err != nil {
+		return fmt.Errorf("fsconfig userxattr: %w", err)
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return fmt.Errorf("create overlay: %w", err)
+	}
+	mnt, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("fsmount: %w", err)
+	}
+	if err := unix.MoveMount(mnt, "", unix.AT_FDCWD, l.Lower, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("move_mount: %w", err)
+	}
+	if err := os.Chdir(l.Lower); err != nil {
+		return err
+	}
+	return unix.Exec("/bin/sh", []string{"sh", "-euc", script}, append(os.Environ(), "HOME=/nonexistent"))
+}
+
+// run runs a script on a layer, to its end.
+func run(t *testing.T, l Layer, script string) {
+	t.Helper()
+	encoded, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{asRun, string(encoded), script}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSPC):
+		missing(t, "userns", err)
+	case errors.As(err, &exit) && exit.ExitCode() == exitNoMount:
+		missing(t, "overlay", errors.New(out.String()))
+	case err != nil:
+		t.Fatalf("script: %v\n%s", err, out.String())
+	}
+}
+
+// fixture is a workspace of one test.
+type fixture struct {
+	t     *testing.T
+	base  string
+	dir   string // the workspace
+	state string
+	*Workspace
+	runs int
+}
+
+// bases are directories on the filesystems that the tests go through.
+func bases(t *testing.T) map[string]string {
+	found := map[string]string{"disk": os.TempDir()}
+	if unix.Access("/dev/shm", unix.W_OK) == nil {
+		found["tmpfs"] = "/dev/shm"
+	}
+	return found
+}
+
+func newFixture(t *testing.T, base string, setup string, change ...func(*Config)) *fixture {
+	t.Helper()
+	tmp, err := os.MkdirTemp(base, "overlay-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t: t, base: tmp, dir: filepath.Join(tmp, "ws"), state: filepath.Join(tmp, "state")}
+	t.Cleanup(func() {
+		exec.Command("chmod", "-R", "u+rwx", tmp).Run()
+		if err := os.RemoveAll(tmp); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Mkdir(f.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.host(setup)
+	c := Defaults()
+	for _, ch := range change {
+		ch(&c)
+	}
+	if f.Workspace, err = Open(f.dir, f.state, c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func onDisk(t *testing.T, setup string, change ...func(*Config)) *fixture {
+	t.Helper()
+	return newFixture(t, os.TempDir(), setup, change...)
+}
+
+// host runs a script in the workspace as its owner does.
+func (f *fixture) host(script string) string {
+	f.t.Helper()
+	cmd := exec.Command("/bin/sh", "-euc", script)
+	cmd.Dir = f.dir
+	cmd.Env = append(os.Environ(), "BASE="+f.base)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		f.t.Fatalf("host script: %v\n%s\n%s", err, script, out)
+	}
+	return string(out)
+}
+
+func (f *fixture) begin() *Txn {
+	f.t.Helper()
+	f.runs++
+	txn, err := f.Begin(context.Background(), fmt.Sprintf("r%d", f.runs))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return txn
+}
+
+func (f *fixture) land(txn *Txn) Report {
+	f.t.Helper()
+	report, err := txn.Land(context.Background())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if left := f.leftovers(); left != "" {
+		f.t.Errorf("left in the scratch: %s", left)
+	}
+	return report
+}
+
+// leftovers names what is in this server's scratch.
+func (f *fixture) leftovers() string {
+	names, err := f.scratch.server.list("")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return strings.Join(names, " ")
+}
+
+// landed runs a script and lands it, with a host script in between.
+func (f *fixture) landed(script, meanwhile string) Report {
+	f.t.Helper()
+	txn := f.begin()
+	run(f.t, txn.Layer(), script)
+	if meanwhile != "" {
+		f.host(meanwhile)
+	}
+	return f.land(txn)
+}

@@ -1,0 +1,319 @@
+package overlay
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Scratch is where the layers of a workspace lie while its runs go:
+//
+//	BASE/lock                  held while servers come and go
+//	BASE/SERVER/               locked by the living server; without a holder it is removed
+//	BASE/SERVER/RUN/upper      the layer
+//	BASE/SERVER/RUN/work       overlayfs's own
+//	BASE/SERVER/RUN/taken      what a landing took out of the workspace, until it is done
+//	BASE/SERVER/RUN/landing    is there while a landing is going on
+//	BASE/interrupted-RUN/      a RUN whose landing was cut off: kept, since it can hold the only copy
+//
+// BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it.
+const (
+	insideName        = ".airlock"
+	besidePrefix      = ".airlock-"
+	reservedPrefix    = ".airlock-land-"
+	interruptedPrefix = "interrupted-"
+)
+
+// scratch is one server's part of it.
+type scratch struct {
+	base   *tree
+	server *tree // holds the lock
+	name   string
+	inside bool   // BASE lies in the workspace, and runs must not see it
+	own    bool   // BASE is ours to remove once it is empty
+	mode   uint32 // of the directories on the way to a layer
+
+	mu   sync.Mutex
+	kept []string
+}
+
+// openScratch finds the first place that layers can lie in, clears what dead servers left there and
+// makes this server's directory.
+func openScratch(ctx context.Context, root *tree, owner inode, id, state string) (*scratch, error) {
+	mode := uint32(0o700)
+	foreign := os.Geteuid() == 0 && owner.uid != 0
+	if foreign {
+		mode = 0o711 // runs have the owner's identity, and must get through
+	}
+	var causes []error
+	for _, c := range []*scratch{
+		{base: &tree{path: filepath.Join(state, "layers")}},
+		{base: &tree{path: filepath.Join(filepath.Dir(root.path), besidePrefix+id)}, own: true},
+		{base: &tree{path: filepath.Join(root.path, insideName)}, own: true, inside: true},
+	} {
+		c.mode = mode
+		err := c.open(ctx, root, owner, foreign)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		causes = append(causes, err)
+	}
+	return nil, fmt.Errorf("overlay: no place for layers on the filesystem of %s: %w", root.path, errors.Join(causes...))
+}
+
+func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign bool) (err error) {
+	path := s.base.path
+	if foreign {
+		if err := reachable(filepath.Dir(path), owner.uid); err != nil {
+			return err
+		}
+	}
+	made := true
+	if err := os.Mkdir(path, os.FileMode(s.mode)); errors.Is(err, fs.ErrExist) {
+		made = false
+	} else if err != nil {
+		return err
+	}
+	if s.base, err = openTree(path); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.base.close()
+			if made && s.own {
+				os.Remove(path)
+			}
+		}
+	}()
+	if i, err := statAt(s.base.fd, ""); err != nil {
+		return err
+	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
+		return fmt.Errorf("%s is there and not ours alone", path)
+	}
+	if err := sameFilesystem(s.base, root); err != nil {
+		return err
+	}
+	lock, err := lockFile(ctx, filepath.Join(path, "lock"), unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.unlock()
+	if err := s.sweep(); err != nil {
+		return err
+	}
+	if s.inside {
+		// Keeps it out of the person's commits; a file that is there already is left.
+		_ = os.WriteFile(filepath.Join(path, ".gitignore"), []byte("*\n"), 0o600)
+	}
+	var random [8]byte
+	rand.Read(random[:])
+	s.name = fmt.Sprintf("%d-%s", os.Getpid(), hex.EncodeToString(random[:]))
+	if s.server, err = s.base.mkdir(s.name, s.mode); err != nil {
+		return err
+	}
+	if err := unix.Flock(s.server.fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		s.server.close()
+		return s.base.fail("lock", s.name, err)
+	}
+	return nil
+}
+
+// mkdir makes and opens a directory with exactly this mode.
+func (t *tree) mkdir(name string, mode uint32) (*tree, error) {
+	if err := unix.Mkdirat(t.fd, name, 0o700); err != nil {
+		return nil, t.fail("mkdir", name, err)
+	}
+	sub, err := t.sub(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Fchmod(sub.fd, mode); err != nil {
+		sub.close()
+		return nil, t.fail("chmod", name, err)
+	}
+	return sub, nil
+}
+
+// sweep removes the directories of servers that are gone. The lock on BASE is held, so that no
+// server is between making its directory and locking it.
+func (s *scratch) sweep() error {
+	names, err := s.base.list("")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, interruptedPrefix) {
+			s.addKept(name)
+			continue
+		}
+		server, err := s.base.sub(name)
+		if is(err, unix.ENOTDIR, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if unix.Flock(server.fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
+			err = s.clear(server, name)
+		}
+		server.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear removes the directory of one dead server, but for runs that were being landed.
+func (s *scratch) clear(server *tree, name string) error {
+	runs, err := server.list("")
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if cut, err := server.stat(joinPath(run, "landing")); err == nil && cut.kind != absent {
+			if err := s.keep(server, run); err != nil {
+				return err
+			}
+		}
+	}
+	// The sandbox of a server that was killed just now may still write, for two seconds at most.
+	// What that leaves is for the next start.
+	if err := removeTree(s.base.fd, name); err != nil && !is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	return nil
+}
+
+// keep puts a run aside whose landing was cut off or could not be taken back.
+func (s *scratch) keep(server *tree, run string) error {
+	kept := interruptedPrefix + run
+	for n := 2; ; n++ {
+		err := unix.Renameat2(server.fd, run, s.base.fd, kept, unix.RENAME_NOREPLACE)
+		if err == nil {
+			s.addKept(kept)
+			return nil
+		}
+		if err != unix.EEXIST {
+			return server.fail("keep", run, err)
+		}
+		kept = fmt.Sprintf("%s%s-%d", interruptedPrefix, run, n)
+	}
+}
+
+func (s *scratch) addKept(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = append(s.kept, filepath.Join(s.base.path, name))
+}
+
+// interrupted returns the runs that were put aside.
+func (s *scratch) interrupted() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.kept)
+}
+
+// close removes what this server made, and BASE if nobody else needs it.
+func (s *scratch) close() error {
+	defer s.base.close()
+	defer s.server.close()
+	path := filepath.Join(s.base.path, "lock")
+	lock, err := lockFile(context.Background(), path, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.unlock()
+	if err := removeTree(s.base.fd, s.name); err != nil {
+		return err
+	}
+	if !s.own {
+		return nil
+	}
+	names, err := s.base.list("")
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if n != "lock" && n != ".gitignore" {
+			return nil
+		}
+	}
+	for _, n := range names {
+		if err := unix.Unlinkat(s.base.fd, n, 0); err != nil {
+			return s.base.fail("remove", n, err)
+		}
+	}
+	if err := unix.Rmdir(s.base.path); err != nil && err != unix.ENOTEMPTY {
+		return s.base.fail("remove", "", err)
+	}
+	return nil
+}
+
+// sameFilesystem proves by doing it that a rename from one directory to the other works: device
+// numbers don't tell (bind mounts, subvolumes, project quotas).
+func sameFilesystem(from, to *tree) error {
+	name := fmt.Sprintf("%sprobe-%d-%x", reservedPrefix, os.Getpid(), from.fd)
+	before, err := statAt(to.fd, "")
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Openat(from.fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return from.fail("create", name, err)
+	}
+	unix.Close(fd)
+	defer unix.Unlinkat(from.fd, name, 0)
+	err = unix.Renameat2(from.fd, name, to.fd, name, unix.RENAME_NOREPLACE)
+	if err == unix.EACCES || err == unix.EROFS || err == unix.EPERM {
+		// The root of the workspace takes no new names, which says nothing of what is below. The
+		// kernel compares mounts before it looks for the file.
+		err = unix.Renameat2(from.fd, name+"-none", to.fd, name, unix.RENAME_NOREPLACE)
+		if err == unix.ENOENT {
+			return nil
+		}
+	}
+	if err != nil {
+		return to.fail("rename from "+from.path+" to", "", err)
+	}
+	if err := unix.Unlinkat(to.fd, name, 0); err != nil {
+		return to.fail("remove", name, err)
+	}
+	// Nothing changed there, as far as anyone who compares times is concerned.
+	times := []unix.Timespec{
+		{Nsec: unix.UTIME_OMIT},
+		{Sec: before.mtime.sec, Nsec: int64(before.mtime.nsec)},
+	}
+	_ = unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", to.fd), times, 0)
+	return nil
+}
+
+// reachable reports whether a process of the user gets to a directory, by the modes on the way.
+func reachable(path string, uid uint32) error {
+	for {
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil {
+			return &os.PathError{Op: "stat", Path: path, Err: err}
+		}
+		if st.Mode&0o001 == 0 && (st.Uid != uid || st.Mode&0o100 == 0) {
+			return fmt.Errorf("%s is closed to uid %d, who owns the workspace", path, uid)
+		}
+		if path == "/" {
+			return nil
+		}
+		path = filepath.Dir(path)
+	}
+}

@@ -1,0 +1,38 @@
+//go:build !linux
+
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+var errUnsupported = fmt.Errorf("overlay: workspace transactions need Linux: %w", errors.ErrUnsupported)
+
+// Workspace is a directory whose changes are made by transactions. There is none on this system.
+type Workspace struct{}
+
+// Open fails: transactions need overlayfs.
+func Open(dir, stateDir string, c Config) (*Workspace, error) { return nil, errUnsupported }
+
+// Interrupted returns nothing.
+func (w *Workspace) Interrupted() []string { return nil }
+
+// Begin fails.
+func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) { return nil, errUnsupported }
+
+// Close does nothing.
+func (w *Workspace) Close() error { return nil }
+
+// Txn is one transaction.
+type Txn struct{}
+
+// Layer returns nothing.
+func (t *Txn) Layer() Layer { return Layer{} }
+
+// Land fails.
+func (t *Txn) Land(ctx context.Context) (Report, error) { return Report{}, errUnsupported }
+
+// Discard fails.
+func (t *Txn) Discard(reason string) (Report, error) { return Report{}, errUnsupported }
