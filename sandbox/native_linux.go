@@ -16,7 +16,7 @@ type Native struct {
 	held func() map[string]string // hostHeld, found out once: it takes a cgroup to know
 
 	mu      sync.Mutex
-	janitor *janitor // started with the first cgroup
+	janitor *janitor // started before the first cgroup is made
 }
 
 // NewNative prepares the backend. The program's main function must call [Main] first.
@@ -25,6 +25,8 @@ func NewNative() (*Native, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What a killed server has left is not this one's to fail for.
+	_ = cleanStaleCgroups()
 	return &Native{exe: exe, held: sync.OnceValue(hostHeld)}, nil
 }
 
@@ -80,16 +82,14 @@ func (n *Native) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, er
 func (n *Native) cgroup(spec Spec) (*cgroup, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	group, err := newCgroup(spec.ID, spec.Limits)
-	if err != nil {
-		return nil, err
-	}
-	if group != nil && n.janitor == nil {
+	// First the janitor, so that there is no moment at which a cgroup stands that nobody would remove.
+	if n.janitor == nil && len(wantedControllers(spec.Limits)) > 0 {
+		var err error
 		if n.janitor, err = startJanitor(n.exe); err != nil {
-			return nil, errors.Join(err, group.remove())
+			return nil, err
 		}
 	}
-	return group, nil
+	return newCgroup(spec.ID, spec.Limits)
 }
 
 // mustHold refuses a run whose limits are not held by the kernel: each of them if Strict is set, and
