@@ -44,7 +44,7 @@ func startPayload(c *config) (pid int, _ *status, err error) {
 	}
 	// From here on the payload's own rights decide what it may enter and execute.
 	if err := unix.Chdir(string(c.Dir)); err != nil {
-		return 0, nil, setupError("enter working directory", string(c.Dir), err)
+		return 0, nil, setupError(OpEnterDir, string(c.Dir), err)
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return 0, nil, setupError("make init untraceable", "", err)

@@ -100,6 +100,10 @@ const (
 	NetworkHost Network = "host"
 )
 
+// OpEnterDir is the Op of a [SetupError] that is about Spec.Dir: the sandbox stood, but the directory does
+// not exist in it or may not be entered. It is the one set-up error that is no fault of the host.
+const OpEnterDir = "enter working directory"
+
 // SetupError says why a sandbox could not be built. The run did not start.
 type SetupError struct {
 	Op   string // what was tried: "create namespaces", "mount overlay"

@@ -1,0 +1,160 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"airlock/envs"
+	"airlock/overlay"
+	"airlock/sandbox"
+)
+
+// View is what every run of a workspace sees of the host, and the environment it starts from.
+type View struct {
+	// Workspace is the real path of the workspace, where runs see it too.
+	Workspace string
+	// Mounts are the system, toolchains and what sandbox.read names; the workspace is not among them.
+	Mounts []sandbox.Mount
+	// Env is the environment of every run, as KEY=VALUE.
+	Env []string
+	// Shell is the shell of run_shell: an absolute path that a run sees.
+	Shell string
+	// Python says where the interpreter of run_python is looked for. It is looked for at each call,
+	// since a run may just have made a .venv.
+	Python envs.FindOptions
+}
+
+// scriptFile is where a program is seen that is too long for an argument.
+const scriptFile = "/run/airlock/script"
+
+// maxArgument is the longest program that is passed as an argument. Linux takes 128 KiB
+// (MAX_ARG_STRLEN) for one.
+const maxArgument = 100 << 10
+
+// compose makes the Spec of a run. layer is nil if the run writes to the workspace itself. The error
+// is for the model.
+func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (sandbox.Spec, error) {
+	spec := sandbox.Spec{
+		ID:      "run-" + id,
+		Dir:     w.directory(r.Cwd),
+		Home:    w.identity.Home,
+		UID:     w.identity.UID,
+		GID:     w.identity.GID,
+		Mounts:  slices.Clone(w.view.Mounts),
+		Limits:  w.policy.Limits.sandbox(),
+		Network: sandbox.NetworkNone,
+	}
+	if w.backend.Unconfined() {
+		spec.Network = sandbox.NetworkHost
+	}
+	if layer != nil {
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{
+			Kind:   sandbox.MountOverlay,
+			Source: layer.Lower,
+			Target: w.view.Workspace,
+			Upper:  layer.Upper,
+			Work:   layer.Work,
+		})
+	}
+	env := w.view.Env
+	if r.Tool == "run_python" {
+		mounts, argv, err := w.python(r)
+		if err != nil {
+			return spec, err
+		}
+		spec.Mounts = append(spec.Mounts, mounts...)
+		spec.Argv = argv
+		// Without this a program that is ended loses what it printed, and its standard output and
+		// standard error do not stand in the order in which they were written.
+		env = append(slices.Clone(env), "PYTHONUNBUFFERED=1")
+	} else {
+		mounts, command := w.script(r.Command, ". "+scriptFile)
+		spec.Mounts = append(spec.Mounts, mounts...)
+		spec.Argv = []string{w.view.Shell, "-c", command}
+	}
+	spec.Env = withEnv(env, r.Env)
+	return spec, nil
+}
+
+// directory gives the place of cwd inside the sandbox. Links in it are followed there, where they
+// lead to nothing that the run does not see anyway.
+func (w *WorkspaceRunner) directory(cwd string) string {
+	if filepath.IsAbs(cwd) {
+		return filepath.Clean(cwd)
+	}
+	return filepath.Join(w.view.Workspace, cwd)
+}
+
+// python gives what a run_python call executes.
+func (w *WorkspaceRunner) python(r Request) ([]sandbox.Mount, []string, error) {
+	interpreter, err := envs.FindPython(w.view.Python)
+	if err != nil {
+		var none *envs.NotFoundError
+		if errors.As(err, &none) && none.Hint != "" {
+			err = fmt.Errorf("%w\nhint: %s", err, none.Hint)
+		}
+		return nil, nil, err
+	}
+	var mounts []sandbox.Mount
+	for _, prefix := range interpreter.Prefix {
+		bound, err := sandbox.Show(prefix)
+		if err != nil {
+			return nil, nil, err
+		}
+		mounts = append(mounts, bound...)
+	}
+	argv := []string{interpreter.Path}
+	if r.File != "" {
+		argv = append(argv, filepath.Join(w.view.Workspace, r.File))
+		if filepath.IsAbs(r.File) {
+			argv[1] = filepath.Clean(r.File)
+		}
+	} else {
+		files, code := w.script(r.Code, "exec(compile(open('"+scriptFile+"', encoding='utf-8').read(), '"+scriptFile+"', 'exec'))")
+		mounts = append(mounts, files...)
+		argv = append(argv, "-c", code)
+	}
+	return mounts, append(argv, r.Args...), nil
+}
+
+// script gives a program as the argument of "-c": itself, or, if it is too long for that, read with
+// the given words from a file that the run sees.
+func (w *WorkspaceRunner) script(program, read string) ([]sandbox.Mount, string) {
+	if len(program) <= maxArgument || w.backend.Unconfined() {
+		return nil, program
+	}
+	file := sandbox.Mount{Kind: sandbox.MountFile, Target: scriptFile, Content: []byte(program)}
+	return []sandbox.Mount{file}, read
+}
+
+// withEnv sets variables over those of env, in a fixed order.
+func withEnv(env []string, set map[string]string) []string {
+	if len(set) == 0 {
+		return env
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, replaced := set[name]
+		return replaced
+	})
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		env = append(env, name+"="+set[name])
+	}
+	return env
+}
+
+// sandbox gives the limits as a backend takes them.
+func (l Limits) sandbox() sandbox.Limits {
+	return sandbox.Limits{
+		Processes: l.Processes,
+		Memory:    int64(l.Memory),
+		Disk:      int64(l.Disk),
+		Files:     l.Files,
+		CPU:       l.CPU,
+		Strict:    l.Enforce == "strict",
+	}
+}

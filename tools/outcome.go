@@ -1,0 +1,111 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"airlock/overlay"
+	"airlock/sandbox"
+)
+
+// cancelled is the Result of a run whose context ended before it did.
+func cancelled(ctx context.Context) Result {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return Result{Status: StatusTimeout}
+	}
+	return Result{Status: StatusCancelled}
+}
+
+// exited is the Result of a run that came to its end by itself, or by the kernel's hand.
+func exited(exit sandbox.Exit) Result {
+	result := Result{EndedProcesses: exit.Ended, Limit: exit.Limit}
+	switch {
+	case exit.LimitEnded:
+		result.Status = StatusLimit
+		return result
+	case exit.Signal != "":
+		result.Status, result.Signal = StatusSignaled, exit.Signal
+	default:
+		code := exit.Code
+		result.Status, result.ExitCode = StatusExited, &code
+	}
+	if exit.StartError != "" {
+		result.Notes = append(result.Notes, "the command could not be executed: "+exit.StartError)
+	}
+	if exit.Limit != "" {
+		result.Notes = append(result.Notes, fmt.Sprintf("the run reached limits.%s; what it tried beyond failed", exit.Limit))
+	}
+	return result
+}
+
+// startFailed tells a sandbox that cannot be had on this host from a bug.
+func startFailed(err error, r Request) Result {
+	var setup *sandbox.SetupError
+	if !errors.As(err, &setup) {
+		return Failed(err.Error())
+	}
+	if setup.Op == sandbox.OpEnterDir {
+		return Failed(fmt.Sprintf("cwd: %q: %v; takes a directory inside the workspace", r.Cwd, setup.Err))
+	}
+	reason := "the sandbox could not be built, and nothing runs without it: " + setup.Error()
+	if setup.Hint != "" {
+		reason += "\nhint: " + setup.Hint
+	}
+	return Refused(reason)
+}
+
+// discardReason is what stands in brackets behind "discarded N changes".
+func discardReason(result Result) string {
+	switch result.Status {
+	case StatusExited:
+		return fmt.Sprintf("exit %d", *result.ExitCode)
+	case StatusSignaled:
+		return "signal " + result.Signal
+	case StatusLimit:
+		return "limit " + result.Limit
+	}
+	return result.Status
+}
+
+// landingFailed is the Result of a run that did what it should, but whose transaction did not end.
+// The overlay has left the workspace as it was, or its error says what it could not take back.
+func landingFailed(result Result, err error) Result {
+	failed := Failed(fmt.Sprintf("the run ended (%s), but its changes could not be landed: %v", result.ending(), err))
+	failed.EndedProcesses, failed.Notes = result.EndedProcesses, result.Notes
+	failed.WorkspaceLine = "workspace: nothing landed"
+	return failed
+}
+
+// withReport adds what became of the transaction.
+func withReport(result Result, report overlay.Report) Result {
+	ws := Workspace{
+		Landed:    report.Landed,
+		Added:     quoted(report.Added),
+		Modified:  quoted(report.Modified),
+		Deleted:   quoted(report.Deleted),
+		Discarded: report.Discarded,
+	}
+	for _, c := range report.Conflicts {
+		kept := ""
+		if c.KeptAs != "" {
+			kept = overlay.Quote(c.KeptAs)
+		}
+		ws.Conflicts = append(ws.Conflicts, Conflict{Path: overlay.Quote(c.Path), KeptAs: kept})
+	}
+	for _, w := range report.Withheld {
+		ws.Withheld = append(ws.Withheld, Withheld{Path: overlay.Quote(w.Path), Why: w.Why})
+	}
+	result.Workspace = ws
+	result.WorkspaceLine, result.WithheldLine = report.Summary(), report.WithheldLine()
+	result.Notes = append(result.Notes, report.Notes...)
+	return result
+}
+
+func quoted(paths []string) []string {
+	q := make([]string, len(paths))
+	for i, p := range paths {
+		q[i] = overlay.Quote(p)
+	}
+	return q
+}

@@ -1,0 +1,194 @@
+package tools
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"airlock/overlay"
+	"airlock/sandbox"
+)
+
+// WorkspaceRunner is the [Runner] of one workspace: it brings a transaction and a sandbox together
+// for each run.
+//
+//	begin -> start -> stream output -> the namespace is empty -> land or discard -> result
+//
+// A run that ended in any other way than by its own exit never lands, and the transaction is over
+// when Run returns, whatever happened.
+type WorkspaceRunner struct {
+	backend  sandbox.Backend
+	layers   *overlay.Workspace // nil: runs write to the workspace itself
+	view     View
+	policy   Policy
+	identity Identity
+}
+
+// Identity is the user as whom runs are executed, on the host too.
+type Identity struct {
+	UID, GID int
+	// Name and Home are what the run's passwd entry and HOME say.
+	Name, Home string
+}
+
+// RunnerOptions is what a [WorkspaceRunner] is made of. The runner owns Backend and Layers from then
+// on, and closes them.
+type RunnerOptions struct {
+	Backend  sandbox.Backend
+	Layers   *overlay.Workspace // nil with workspace.mode = "direct"
+	View     View
+	Policy   Policy
+	Identity Identity
+}
+
+// NewRunner makes the runner of a workspace.
+func NewRunner(o RunnerOptions) *WorkspaceRunner {
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, identity: o.Identity}
+}
+
+// Describe implements [Runner].
+func (w *WorkspaceRunner) Describe() string { return w.policy.Describe() }
+
+// Close implements [Runner]: it discards what is left of transactions and takes the backend down.
+func (w *WorkspaceRunner) Close() error {
+	var err error
+	if w.layers != nil {
+		err = w.layers.Close()
+	}
+	return errors.Join(err, w.backend.Close())
+}
+
+// errTimeout is the cause of the end of a run's context when its own time is over.
+var errTimeout = errors.New("timeout")
+
+// Run implements [Runner].
+func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line string)) (Result, error) {
+	start := time.Now()
+	timeout := r.Timeout
+	if timeout == 0 {
+		timeout = w.policy.Limits.Timeout.Std()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+
+	out := NewOutput(w.policy.Limits.Output)
+	result, err := w.transact(ctx, r, sandboxOutput(out, r.Tee, progress))
+	result.Output, result.OutputDroppedBytes = out.Snapshot()
+	result.DurationMS = time.Since(start).Milliseconds()
+	return result, err
+}
+
+// sandboxOutput sends what a run prints where it belongs.
+func sandboxOutput(out *Output, tee io.Writer, progress func(line string)) io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		n, err := out.Write(p)
+		if tee != nil {
+			// A person's terminal that is gone does not end the run: the result still says what it did.
+			_, _ = tee.Write(p)
+		}
+		if progress != nil {
+			progress(out.LastLine())
+		}
+		return n, err
+	})
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// transact does the run within its transaction.
+func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Writer) (Result, error) {
+	id := newRunID()
+	var txn *overlay.Txn
+	var layer *overlay.Layer
+	if w.layers != nil {
+		var err error
+		if txn, err = w.layers.Begin(ctx, id); err != nil {
+			if ctx.Err() != nil {
+				return cancelled(ctx), nil
+			}
+			return Refused(fmt.Sprintf("the transaction could not begin: %v", err)), nil
+		}
+		l := txn.Layer()
+		layer = &l
+	}
+	result := w.execute(ctx, id, r, layer, output)
+	if txn == nil {
+		if result.Status != StatusRefused && result.Status != StatusError {
+			result.Workspace.Landed = true
+			result.WorkspaceLine = "workspace: written directly, without a transaction"
+		}
+		if w.backend.Unconfined() {
+			result.Notes = append(result.Notes, "this run was not sandboxed (sandbox.backend is \"direct\")")
+		}
+		return result, nil
+	}
+	report, err := w.finish(txn, result, r.OnFailure)
+	if err != nil {
+		return landingFailed(result, err), nil
+	}
+	return withReport(result, report), nil
+}
+
+// execute starts the run and waits for its end. What it returns says nothing of the workspace yet.
+func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layer *overlay.Layer, output io.Writer) Result {
+	spec, err := w.compose(id, r, layer)
+	if err != nil {
+		return Failed(err.Error())
+	}
+	stdio := sandbox.Stdio{Output: output}
+	if r.Stdin != "" {
+		stdio.Stdin = strings.NewReader(r.Stdin)
+	}
+	process, err := w.backend.Start(ctx, spec, stdio)
+	var exit sandbox.Exit
+	if err == nil {
+		exit, err = process.Wait()
+	}
+	switch {
+	case ctx.Err() != nil && (err != nil || exit.Killed):
+		result := cancelled(ctx)
+		result.EndedProcesses = exit.Ended
+		return result
+	case err != nil:
+		return startFailed(err, r)
+	}
+	return exited(exit)
+}
+
+// finish lands or discards, by how the run ended. A landing is never interrupted by the call's own
+// end: it takes as long as its changes need, and is all or nothing.
+func (w *WorkspaceRunner) finish(txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
+	if w.lands(result, onFailure) {
+		return txn.Land(context.Background())
+	}
+	return txn.Discard(discardReason(result))
+}
+
+// lands decides whether a run's changes are promoted: only after its own exit, and with a status other
+// than 0 only if the call, or else the policy, says so.
+func (w *WorkspaceRunner) lands(result Result, onFailure string) bool {
+	if result.Status != StatusExited || result.ExitCode == nil {
+		return false
+	}
+	switch {
+	case *result.ExitCode == 0 || onFailure == "keep":
+		return true
+	case onFailure == "discard":
+		return false
+	}
+	return w.policy.LandOn == "exit"
+}
+
+// newRunID names a run: eight hexadecimal digits.
+func newRunID() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
