@@ -26,13 +26,14 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgro
 	if err != nil {
 		return nil, setupError("create pipes", "", err)
 	}
-	defer pipes.closeChild()
 	init, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(n.exe.Fd())), []string{initName}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{},
 		Files: []*os.File{pipes.null, pipes.null, pipes.null, pipes.initControl, pipes.initOutput, pipes.initInput},
 		Sys:   initAttr(spec),
 	})
+	// At once: while the server holds init's end of the socket too, init's death is no end of it.
+	pipes.closeChild()
 	if err != nil {
 		pipes.closeServer()
 		return nil, cloneError(err)
