@@ -171,6 +171,35 @@ func leaveLeaf(leaf string) error {
 	return nil
 }
 
+// leaveOwnLeaf is leaveLeaf if the calling process lives in the leaf of the server with this prefix and no
+// cgroup of a run of that server stands; otherwise it does nothing.
+func leaveOwnLeaf(prefix string) error {
+	self, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return err
+	}
+	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	for _, m := range parseMemberships(string(self)) {
+		if m.version() != 2 || filepath.Base(m.path) != prefix+leafSuffix {
+			continue
+		}
+		leaf, _, err := m.directory(parseCgroupMounts(string(mountinfo)))
+		if err != nil {
+			return err
+		}
+		for _, dir := range childCgroups(filepath.Dir(leaf)) {
+			if strings.HasPrefix(filepath.Base(dir), prefix) && dir != leaf {
+				return nil // another backend of this process has it, and will be closed later
+			}
+		}
+		return leaveLeaf(leaf)
+	}
+	return nil
+}
+
 // startedByUs is true for this process and its descendants, as far as their parents still live.
 func startedByUs(pid int) bool {
 	for range 64 {

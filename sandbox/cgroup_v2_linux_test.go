@@ -222,11 +222,11 @@ func TestChildLeaf(t *testing.T) {
 	if err := group.remove(); err != nil {
 		t.Fatal(err)
 	}
-	leaf, ok := ownLeaf([]string{h.base})
-	if !ok {
-		t.Fatal("the leaf is not found")
+	if err := leaveOwnLeaf("airlock-1-2-3-"); err != nil || own() != got.Own {
+		t.Fatalf("left the leaf of another server: %v", err)
 	}
-	if err := leaveLeaf(leaf); err != nil {
+	leaf := filepath.Join(top, got.Own)
+	if err := leaveOwnLeaf(self.prefix()); err != nil {
 		t.Fatal(err)
 	}
 	got.Left, got.LeafGone = own(), isGone(leaf)

@@ -15,6 +15,7 @@ import (
 // does not work. Everything is found by trying; settings are read only to name what is in the way. It
 // takes some tens of milliseconds, leaves nothing behind, and gives up on what ctx ends.
 func Checks(ctx context.Context) []Check {
+	defer leaveLeafAsFound()()
 	h := host{read: os.ReadFile, privileged: os.Geteuid() == 0}
 	checks := []Check{checkKernel()}
 	namespaces := checkNamespaces(ctx, h)
@@ -27,6 +28,17 @@ func Checks(ctx context.Context) []Check {
 		checks = append(checks, c)
 	}
 	return checks
+}
+
+// leaveLeafAsFound returns what puts this process back into its cgroup, if looking for a place for cgroups
+// moved it to a leaf in between.
+func leaveLeafAsFound() (restore func()) {
+	self, err := selfStamp()
+	before, err2 := os.ReadFile("/proc/self/cgroup")
+	if err != nil || err2 != nil || strings.Contains(string(before), self.leafName()) {
+		return func() {}
+	}
+	return func() { _ = leaveOwnLeaf(self.prefix()) }
 }
 
 // checkKernel asks for the system calls that have no substitute. All but ENOSYS means that one is there:

@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -39,11 +37,16 @@ const maxJanitorOrder = 64 << 10
 //	  | -- janitorOrder ------------> |  written before the start; then it waits
 //	  | ~~ end of file ~~~~~~~~~~~~~> |  kills, waits, removes; two seconds at most
 //	  | <---- exits ----------------- |
+//
+// A server that ends in order has removed its cgroups itself, and dismisses the janitor with one more
+// packet. It would else remove those of another backend in the same process.
 type janitor struct {
 	cmd      *exec.Cmd
 	lifeline *os.File
-	bases    []string
 }
+
+// dismissal is the packet that sends the janitor home.
+const dismissal = "done"
 
 // startJanitor starts the janitor from exe, an open executable file of this program (the sealed copy). It
 // returns nil, nil where no cgroups can be made; a nil janitor may be closed.
@@ -71,7 +74,7 @@ func startJanitor(exe *os.File) (*janitor, error) {
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "lifeline")
 	defer theirs.Close()
-	j := &janitor{lifeline: os.NewFile(uintptr(pair[0]), "lifeline"), bases: order.Bases}
+	j := &janitor{lifeline: os.NewFile(uintptr(pair[0]), "lifeline")}
 	if _, err := j.lifeline.Write(message); err != nil {
 		j.lifeline.Close()
 		return nil, &SetupError{Op: "start the janitor", Err: err}
@@ -91,19 +94,20 @@ func startJanitor(exe *os.File) (*janitor, error) {
 	return j, nil
 }
 
-// close ends the janitor and waits for it. No cgroup of a run may be in use. If the server had moved to a
-// leaf of its own cgroup, it is back afterwards.
+// close dismisses the janitor and waits for it. No cgroup of this backend's runs may be in use. If the
+// server had moved to a leaf of its own cgroup, it is back afterwards.
 func (j *janitor) close() error {
-	if j == nil {
-		return nil
-	}
 	var errs []error
-	if leaf, ok := ownLeaf(j.bases); ok {
-		errs = append(errs, leaveLeaf(leaf))
+	if self, err := selfStamp(); err == nil {
+		errs = append(errs, leaveOwnLeaf(self.prefix()))
 	}
+	if j == nil {
+		return errors.Join(errs...)
+	}
+	_, _ = j.lifeline.WriteString(dismissal) // EPIPE: it is gone, and Wait says how
 	j.lifeline.Close()
-	// It needs removeTimeout at most; if it hangs nevertheless, the caller must not.
-	late := time.AfterFunc(2*removeTimeout, func() { _ = j.cmd.Process.Kill() })
+	// If it hangs nevertheless, the caller must not.
+	late := time.AfterFunc(removeTimeout, func() { _ = j.cmd.Process.Kill() })
 	defer late.Stop()
 	if err := j.cmd.Wait(); err != nil {
 		errs = append(errs, fmt.Errorf("janitor: %w", err))
@@ -121,8 +125,10 @@ func janitorMain() {
 	if err != nil {
 		os.Exit(1)
 	}
-	waitForEnd(janitorLifeline)
-
+	if dismissed(janitorLifeline) {
+		_ = leaveOwnLeaf(order.Prefix) // as the server did
+		os.Exit(0)
+	}
 	status := 0
 	deadline := time.Now().Add(removeTimeout)
 	for _, base := range order.Bases {
@@ -130,10 +136,8 @@ func janitorMain() {
 			status = 1
 		}
 	}
-	if leaf, ok := ownLeaf(order.Bases); ok {
-		if err := leaveLeaf(leaf); err != nil {
-			status = 1
-		}
+	if err := leaveOwnLeaf(order.Prefix); err != nil {
+		status = 1
 	}
 	os.Exit(status)
 }
@@ -158,14 +162,11 @@ func receiveOrder(fd int) (janitorOrder, error) {
 	return order, nil
 }
 
-// waitForEnd returns when the other end of the socket is closed.
-func waitForEnd(fd int) {
+// dismissed waits, and returns true if the server has no more need of the janitor, false if it is dead.
+func dismissed(fd int) bool {
 	buf := make([]byte, 16)
-	for {
-		if n, err := readPacket(fd, buf); n == 0 || err != nil {
-			return
-		}
-	}
+	n, err := readPacket(fd, buf)
+	return err == nil && string(buf[:n]) == dismissal
 }
 
 func readPacket(fd int, buf []byte) (int, error) {
@@ -175,26 +176,4 @@ func readPacket(fd int, buf []byte) (int, error) {
 			return n, err
 		}
 	}
-}
-
-// ownLeaf finds the leaf of a server that this process lives in, below one of bases.
-func ownLeaf(bases []string) (string, bool) {
-	self, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", false
-	}
-	for _, m := range parseMemberships(string(self)) {
-		name := filepath.Base(m.path)
-		if m.version() != 2 || !isServerLeaf(name) {
-			continue
-		}
-		for _, base := range bases {
-			leaf := filepath.Join(base, name)
-			pids, err := cgroupPids(leaf)
-			if err == nil && slices.Contains(pids, os.Getpid()) {
-				return leaf, true
-			}
-		}
-	}
-	return "", false
 }
