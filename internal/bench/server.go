@@ -24,7 +24,7 @@ func startServer(ctx context.Context, airlock, dir string) (*server, error) {
 			return nil, err
 		}
 	}
-	cmd := exec.Command(airlock, "serve", "--workspace", workspace)
+	cmd := exec.Command(airlock, "serve", "--workspace", workspace, "--log-level", "warn")
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HOME=" + home,
 		"XDG_CONFIG_HOME=" + filepath.Join(home, ".config"), "XDG_STATE_HOME=" + filepath.Join(dir, "state"),

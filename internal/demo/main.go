@@ -54,7 +54,7 @@ func demonstrate(ctx context.Context, out io.Writer, airlock string) (err error)
 		}
 	}()
 
-	cmd := exec.Command(airlock, "serve", "--workspace", stage.workspace)
+	cmd := exec.Command(airlock, "serve", "--workspace", stage.workspace, "--log-level", "warn")
 	cmd.Env = stage.env()
 	cmd.Stderr = os.Stderr
 	stage.client, err = mcpclient.Start(ctx, cmd)

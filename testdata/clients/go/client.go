@@ -41,7 +41,7 @@ func session(ctx context.Context, airlock string) (tools int, err error) {
 		}
 	}
 
-	cmd := exec.Command(airlock, "serve", "--workspace", workspace)
+	cmd := exec.Command(airlock, "serve", "--workspace", workspace, "--log-level", "warn")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
 	cmd.Stderr = os.Stderr
 	client := mcp.NewClient(&mcp.Implementation{Name: "go-client", Version: "1"}, nil)

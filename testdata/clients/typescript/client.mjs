@@ -11,7 +11,7 @@ const client = new Client({ name: "typescript-client", version: "1" });
 await client.connect(
   new StdioClientTransport({
     command: airlock,
-    args: ["serve", "--workspace", workspace],
+    args: ["serve", "--workspace", workspace, "--log-level", "warn"],
     env: { ...getDefaultEnvironment(), HOME: process.env.HOME },
   }),
 );
