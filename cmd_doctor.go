@@ -67,9 +67,18 @@ type diagnosis struct {
 	Possible bool              `json:"runs_possible"`
 	Backend  string            `json:"backend"`
 	Cause    string            `json:"cause,omitempty"` // why runs are not possible
-	Hint     string            `json:"mend,omitempty"`
-	Checks   []sandbox.Check   `json:"checks"`
+	Mend     string            `json:"mend,omitempty"`
+	Checks   []check           `json:"checks"`
 	Held     map[string]string `json:"limits"` // by limit, the mechanism; "" where none holds it
+}
+
+// check is a [sandbox.Check] as the JSON has it.
+type check struct {
+	Name    string `json:"name"`
+	Promise string `json:"promise"`
+	OK      bool   `json:"ok"`
+	Detail  string `json:"detail"`
+	Mend    string `json:"mend,omitempty"`
 }
 
 // probeTime is the longest that building one sandbox may take; it takes tens of milliseconds.
@@ -79,14 +88,17 @@ const probeTime = 30 * time.Second
 func diagnose(ctx context.Context, s settings) diagnosis {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	d := diagnosis{Backend: s.Sandbox.Backend, Checks: sandbox.Checks(ctx)}
+	d := diagnosis{Backend: s.Sandbox.Backend, Checks: []check{}, Held: map[string]string{}}
+	for _, c := range sandbox.Checks(ctx) {
+		d.Checks = append(d.Checks, check(c))
+	}
 	backend, err := s.backend()
 	if err == nil {
 		d.Backend, d.Held = backend.Name(), backend.Held()
 		err = errors.Join(backend.Probe(ctx), backend.Close())
 	}
 	if err != nil {
-		d.Cause, d.Hint = err.Error(), strings.Join(hintsOf(err), "; ")
+		d.Cause, d.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 	}
 	d.Possible = err == nil
 	return d
@@ -108,17 +120,17 @@ func (d diagnosis) print(w io.Writer) error {
 		}
 	}
 	for _, limit := range slices.Sorted(maps.Keys(d.Held)) {
-		by := d.Held[limit]
-		if by == "" {
-			by = "nothing on this host"
+		if by := d.Held[limit]; by != "" {
+			fmt.Fprintf(&b, "      the limit on %s is held by: %s\n", limit, by)
+		} else {
+			fmt.Fprintf(&b, "      the limit on %s is held by nothing on this host\n", limit)
 		}
-		fmt.Fprintf(&b, "      limit on %s: held by %s\n", limit, by)
 	}
 	switch {
 	case !d.Possible:
 		fmt.Fprintf(&b, "\nNo run is possible: %s\n", d.Cause)
-		if d.Hint != "" {
-			fmt.Fprintf(&b, "mend: %s\n", d.Hint)
+		if d.Mend != "" {
+			fmt.Fprintf(&b, "mend: %s\n", d.Mend)
 		}
 	case d.Backend == "direct":
 		b.WriteString("\nRuns are possible, and NOT sandboxed: sandbox.backend is \"direct\".\n")
@@ -130,9 +142,6 @@ func (d diagnosis) print(w io.Writer) error {
 }
 
 func (d diagnosis) printJSON(w io.Writer) error {
-	if d.Checks == nil {
-		d.Checks = []sandbox.Check{}
-	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(d)

@@ -85,8 +85,8 @@ var systemDirectories = []struct {
 	dir    string
 	except []string
 }{
-	{dir: "/bin"}, {dir: "/sbin"}, {dir: "/lib"}, {dir: "/lib32"}, {dir: "/lib64"}, {dir: "/libx32"},
 	{dir: "/usr", except: []string{"/usr/src", "/usr/local/src"}},
+	{dir: "/bin"}, {dir: "/sbin"}, {dir: "/lib"}, {dir: "/lib32"}, {dir: "/lib64"}, {dir: "/libx32"},
 	{dir: "/boot"}, {dir: "/etc"}, {dir: "/proc"}, {dir: "/sys"}, {dir: "/lost+found"},
 	{dir: "/opt"}, {dir: "/nix"}, {dir: "/gnu"}, {dir: "/snap"},
 	{dir: "/dev", except: []string{"/dev/shm"}},
