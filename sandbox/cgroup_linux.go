@@ -182,6 +182,21 @@ func (c *cgroup) reached() (limit string, ended bool) {
 	return "", false
 }
 
+// holds is true if the cgroup holds the limit with this name; a nil cgroup holds none.
+func (c *cgroup) holds(limit string) bool {
+	if c == nil {
+		return false
+	}
+	for _, d := range c.dirs {
+		for _, controller := range d.controllers {
+			if limitOfController[controller] == limit {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // oomKills is how many processes of the cgroup the kernel has killed for its memory limit.
 func (d cgroupDir) oomKills() int {
 	file := "memory.events"

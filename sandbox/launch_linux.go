@@ -79,13 +79,17 @@ func (p *process) handOver(spec Spec) error {
 			return setupError("enter cgroup", "", err)
 		}
 	}
+	limits := spec.Limits
+	if p.group.holds("processes") {
+		limits.Processes = 0 // the kernel asks the rlimit first, and the cgroup would have nothing to tell
+	}
 	err := send(p.pipes.control, message{Config: &config{
 		Steps:    plan(spec),
 		Argv:     toWire(spec.Argv),
 		Env:      toWire(spec.Env),
 		Dir:      wire(spec.Dir),
 		Hostname: wire(cmp.Or(spec.Hostname, "airlock")),
-		Limits:   spec.Limits,
+		Limits:   limits,
 	}})
 	if err != nil && !errors.Is(err, unix.EPIPE) { // if init is gone, reading says more
 		return setupError("hand over the config", "", err)
