@@ -34,6 +34,8 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgro
 	})
 	// At once: while the server holds init's end of the socket too, init's death is no end of it.
 	pipes.closeChild()
+	// Init's ends are init's alone from here on: the output ends when init and the run have.
+	pipes.closeChild()
 	if err != nil {
 		pipes.closeServer()
 		return nil, cloneError(err)
