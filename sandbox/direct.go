@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os/exec"
 	"sync/atomic"
@@ -51,7 +52,13 @@ func (Direct) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, error
 		p.cmd.Err = nil // found by the run's PATH, whatever the server's says
 	}
 	p.cmd.Env, p.cmd.Dir = spec.Env, spec.Dir
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdio.Stdin, stdio.Output, stdio.Output
+	p.cmd.Stdin = stdio.Stdin
+	if stdio.Output != nil {
+		// os/exec makes one pipe of two outputs only if they compare equal, and not every Writer can be
+		// compared; with two pipes the order of what was written would be lost.
+		output := &struct{ io.Writer }{stdio.Output}
+		p.cmd.Stdout, p.cmd.Stderr = output, output
+	}
 	p.cmd.SysProcAttr = ownSession()
 	p.cmd.WaitDelay = outputGrace
 	p.cmd.Cancel = func() error {
