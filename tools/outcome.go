@@ -9,16 +9,16 @@ import (
 	"airlock/sandbox"
 )
 
-// cancelled is the Result of a run whose context ended before it did.
-func cancelled(ctx context.Context) Result {
+// interrupted is the Result of a run whose context ended before it did.
+func interrupted(ctx context.Context) Result {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return Result{Status: StatusTimeout}
 	}
 	return Result{Status: StatusCancelled}
 }
 
-// exited is the Result of a run that came to its end by itself, or by the kernel's hand.
-func exited(exit sandbox.Exit) Result {
+// ended is the Result of a run that came to its end by itself, or by the kernel's hand.
+func ended(exit sandbox.Exit) Result {
 	result := Result{EndedProcesses: exit.Ended, Limit: exit.Limit}
 	switch {
 	case exit.LimitEnded:

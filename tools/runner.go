@@ -111,7 +111,7 @@ func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Wri
 		var err error
 		if txn, err = w.layers.Begin(ctx, id); err != nil {
 			if ctx.Err() != nil {
-				return cancelled(ctx), nil
+				return interrupted(ctx), nil
 			}
 			return Refused(fmt.Sprintf("the transaction could not begin: %v", err)), nil
 		}
@@ -153,13 +153,13 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	}
 	switch {
 	case ctx.Err() != nil && (err != nil || exit.Killed):
-		result := cancelled(ctx)
+		result := interrupted(ctx)
 		result.EndedProcesses = exit.Ended
 		return result
 	case err != nil:
 		return startFailed(err, r)
 	}
-	return exited(exit)
+	return ended(exit)
 }
 
 // finish lands or discards, by how the run ended. A landing is never interrupted by the call's own
