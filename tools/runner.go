@@ -85,7 +85,7 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 
 // sandboxOutput sends what a run prints where it belongs.
 func sandboxOutput(out *Output, tee io.Writer, progress func(line string)) io.Writer {
-	return writerFunc(func(p []byte) (int, error) {
+	return outputFunc(func(p []byte) (int, error) {
 		n, err := out.Write(p)
 		if tee != nil {
 			// A person's terminal that is gone does not end the run: the result still says what it did.
@@ -98,9 +98,9 @@ func sandboxOutput(out *Output, tee io.Writer, progress func(line string)) io.Wr
 	})
 }
 
-type writerFunc func(p []byte) (int, error)
+type outputFunc func(p []byte) (int, error)
 
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 
 // transact does the run within its transaction.
 func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Writer) (Result, error) {
