@@ -5,7 +5,17 @@ import (
 	"testing"
 )
 
+// roles are what this test binary does when it is executed as "BINARY role ARGUMENTS…": inside a
+// sandbox, to try system calls that no shell makes, or outside, as a server that can be killed.
+var roles = map[string]func(args []string){}
+
 func TestMain(m *testing.M) {
 	Main()
+	if len(os.Args) > 1 {
+		if role := roles[os.Args[1]]; role != nil {
+			role(os.Args[2:])
+			os.Exit(0)
+		}
+	}
 	os.Exit(m.Run())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -68,8 +69,14 @@ func describeExit(e Exit) string {
 	return fmt.Sprintf("status %d", e.Code)
 }
 
-// removeLayer removes a directory that held an overlay: the kernel leaves one of mode 000 in it.
+// removeLayer removes a directory that held an overlay: in its work directory the kernel leaves some of
+// mode 000.
 func removeLayer(dir string) {
-	_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700)
+	_ = filepath.WalkDir(filepath.Join(dir, "work"), func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(p, 0o700) // before it is read
+		}
+		return nil
+	})
 	_ = os.RemoveAll(dir)
 }

@@ -1,0 +1,245 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A run has no right that it could lose, and knows that it can't get one.
+func TestRightsOfTheCommand(t *testing.T) {
+	n := newNative(t)
+	out := shell(t, n, "cat /proc/self/status")
+	for field, want := range map[string]string{
+		"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
+		"CapBnd": "0000000000000000", "CapAmb": "0000000000000000", "NoNewPrivs": "1", "Seccomp": "2",
+		"Uid": fmt.Sprintf("%[1]d\t%[1]d\t%[1]d\t%[1]d", os.Geteuid()),
+	} {
+		if !strings.Contains(out, "\n"+field+":\t"+want+"\n") {
+			t.Errorf("%s is not %s in:\n%s", field, want, out)
+		}
+	}
+	if own, err := os.ReadFile("/proc/self/status"); err != nil || strings.Contains(string(own), "NoNewPrivs:\t1") {
+		t.Logf("control: this test has no rights to lose either (%v)", err)
+	}
+	// unshare(1) fails by the filter; by the limit it would fail as well.
+	out = shell(t, n, "unshare -U true 2>&1; cat /proc/sys/user/max_user_namespaces; ulimit -c")
+	if !strings.Contains(out, "not permitted") || !strings.HasSuffix(out, "\n0\n0\n") {
+		t.Errorf("got %q", out)
+	}
+}
+
+func TestOnlyThreeDescriptors(t *testing.T) {
+	n := newNative(t)
+	// A descriptor that everything started from here inherits.
+	leak, err := unix.Open("/", unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(leak)
+	_, out := doRun(t, n, testSpec(t, "sh", "-c", "ls /proc/self/fd"), "")
+	if out != "0\n1\n2\n3\n" { // 3 is the directory that ls reads
+		t.Errorf("ls sees the descriptors %q", out)
+	}
+}
+
+// connect tries an address from wherever it runs.
+func connect(network, address string) string {
+	c, err := net.DialTimeout(network, address, time.Second)
+	if err != nil {
+		var errno unix.Errno
+		if errors.As(err, &errno) {
+			return errno.Error()
+		}
+		return err.Error()
+	}
+	c.Close()
+	return "connected"
+}
+
+func init() {
+	roles["connect"] = func(args []string) {
+		for i := 0; i+1 < len(args); i += 2 {
+			fmt.Println(connect(args[i], args[i+1]))
+		}
+	}
+	roles["echo-on-loopback"] = func(args []string) {
+		for _, address := range args {
+			l, err := net.Listen("tcp", address)
+			if err != nil {
+				fmt.Println(err)
+				continue
+			}
+			fmt.Println(connect("tcp", l.Addr().String()))
+			l.Close()
+		}
+		interfaces, err := net.Interfaces()
+		fmt.Println(len(interfaces), interfaces[0].Name, err)
+	}
+}
+
+func TestNetworkIsLoopbackAlone(t *testing.T) {
+	n := newNative(t)
+	_, out := doRun(t, n, testSpec(t, "/probe", "echo-on-loopback", "127.0.0.1:0", "[::1]:0"), "")
+	if out != "connected\nconnected\n1 lo <nil>\n" {
+		t.Errorf("inside: %q", out)
+	}
+
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	abstract, err := net.Listen("unix", "@"+mark(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer abstract.Close()
+	socket := filepath.Join(t.TempDir(), "s")
+	pathname, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pathname.Close()
+	targets := []string{"tcp", tcp.Addr().String(), "unix", abstract.Addr().String(), "unix", socket, "tcp", "192.0.2.1:443", "tcp", "[2001:db8::1]:443"}
+	for i := 0; i < 6; i += 2 {
+		if got := connect(targets[i], targets[i+1]); got != "connected" {
+			t.Errorf("control on the host: %s %s: %s", targets[i], targets[i+1], got)
+		}
+	}
+	_, out = doRun(t, n, testSpec(t, append([]string{"/probe", "connect"}, targets...)...), "")
+	want := []string{
+		unix.ECONNREFUSED.Error(), unix.ECONNREFUSED.Error(), unix.ENOENT.Error(),
+		unix.ENETUNREACH.Error(), unix.ENETUNREACH.Error(),
+	}
+	if got := strings.Split(strings.TrimSpace(out), "\n"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestHostProcessesAreInvisible(t *testing.T) {
+	t.Setenv("AIRLOCK_TEST_SECRET", "the-server-has-it")
+	n := newNative(t)
+	out := shell(t, n, "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; ls -d /proc/[0-9]* | wc -l; true")
+	if strings.Contains(out, "the-server-has-it") || strings.Contains(out, "sandbox.test") {
+		t.Errorf("the server can be seen in %q", out)
+	}
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", os.Getpid())); err != nil || len(b) == 0 {
+		t.Errorf("control: %q, %v", b, err)
+	}
+}
+
+// Everyday programs find what they need.
+func TestProgramsWork(t *testing.T) {
+	n := newNative(t)
+	out := shell(t, n, `id -un; echo ~; getent hosts localhost | head -1; tty 2>&1
+python3 -c '
+import multiprocessing as m, getpass, os, tempfile, pty
+print(m.Pool(2).map(abs, [-1]), getpass.getuser(), os.path.isdir(os.path.expanduser("~")), tempfile.mkstemp()[0] > 0, "é")
+pty.spawn(["true"])' || true
+echo x | tee /dev/stderr > /dev/null; head -c 4 /dev/urandom | wc -c; exec 3<>/dev/ptmx && echo pty`)
+	for _, want := range []string{"/home/run\n", "localhost", "not a tty", "x\n4\n", "pty\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "Traceback") || !strings.Contains(out, "[1] ") {
+		t.Errorf("python3:\n%s", out)
+	}
+}
+
+func TestSignalsAndLimitsReachTheExit(t *testing.T) {
+	n := newNative(t)
+	spec := testSpec(t, "sh", "-c", "ulimit -n; ulimit -Hn")
+	spec.Limits.Files = 100
+	if _, out := doRun(t, n, spec, ""); out != "100\n100\n" {
+		t.Errorf("open files: %q", out)
+	}
+	held := n.Held()
+	for _, limit := range []string{"processes", "memory", "disk", "files", "cpu"} {
+		if _, ok := held[limit]; !ok {
+			t.Errorf("Held says nothing of %s", limit)
+		}
+	}
+}
+
+// A run at its process limit is told so, and init goes on.
+func TestForksUpToTheLimit(t *testing.T) {
+	n := newNative(t)
+	if out := shell(t, n, "readlink /proc/self/ns/pid; readlink /proc/self/ns/user; echo $$"); !isolated(t, out) {
+		t.Fatalf("the run is not in namespaces of its own: %q", out)
+	}
+	if n.Held()["processes"] == "" {
+		lacks(t, "cgroup", "nothing holds the number of processes")
+	}
+	spec := testSpec(t, "bash", "-c", "for i in $(seq 100); do sleep 60 & done 2>/dev/null; jobs -p | wc -l")
+	spec.Limits.Processes = 20
+	exit, out := doRun(t, n, spec, "")
+	if exit.Signal != "" || exit.Ended > 40 {
+		t.Errorf("got %+v, output %q", exit, out)
+	}
+	if strings.HasPrefix(n.Held()["processes"], "cgroup") && exit.Limit != "processes" {
+		t.Errorf("the limit was not reported: %+v", exit)
+	}
+}
+
+func TestRefusesWhatIsNotHeld(t *testing.T) {
+	n := newNative(t)
+	held := map[string]string{"processes": "rlimit", "memory": ""}
+	n.held = func() map[string]string { return held }
+	spec := testSpec(t, "true")
+	spec.UID, spec.GID = os.Geteuid(), os.Getegid()
+	spec.Limits = Limits{Memory: 1 << 30, Strict: true}
+	_, err := n.Start(t.Context(), spec, Stdio{})
+	if e := new(SetupError); !errors.As(err, &e) || e.Path != "memory" || e.Hint == "" {
+		t.Errorf("strict: %v", err)
+	}
+	held["processes"] = ""
+	if os.Geteuid() == 0 {
+		spec.Limits = Limits{Processes: 10}
+		_, err = n.Start(t.Context(), spec, Stdio{})
+		if e := new(SetupError); !errors.As(err, &e) || e.Path != "processes" {
+			t.Errorf("a uid 0 without a limit on processes: %v", err)
+		}
+	}
+}
+
+// A server that is root runs what belongs to a user as that user, with nothing of root's.
+func TestAsAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		spec := testSpec(t, "true")
+		spec.UID++
+		_, err := newNative(t).Start(t.Context(), spec, Stdio{})
+		if err == nil {
+			t.Error("an ordinary user's server took another uid")
+		}
+		return
+	}
+	n := newNative(t)
+	const uid, gid = 54321, 54322
+	system, err := HostSystem(os.Environ(), uid, gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := Spec{
+		ID: "other", Argv: []string{"sh", "-c", "id -u; id -G; touch /tmp/x && stat -c %u:%g /tmp/x; id -un; cat /root/x 2>&1; true"}, Env: []string{"PATH=/usr/bin:/bin"},
+		Dir: "/", Home: system.Account.Home, UID: uid, GID: gid, Mounts: system.Mounts, Network: NetworkNone,
+	}
+	_, out := doRun(t, n, spec, "")
+	if want := "54321\n54322\n54321:54322\nuser\ncat: /root/x: No such file or directory\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	for _, m := range system.Mounts {
+		if m.Kind == MountBind && under(m.Target, "/root") {
+			t.Errorf("%s is shown to another user", m.Target)
+		}
+	}
+}

@@ -1,0 +1,367 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// mark is a text that no other process of the host has in its arguments.
+func mark(t testing.TB) string {
+	return fmt.Sprintf("airlock-mark-%d-%d", os.Getpid(), time.Now().UnixNano())
+}
+
+// processesWith counts the processes of the host whose arguments hold text.
+func processesWith(t testing.TB, text string) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(text)) {
+			n++
+		}
+	}
+	return n
+}
+
+// eventually waits up to two seconds, the promised time.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Errorf("not within two seconds: %s", what)
+}
+
+// firstWrite tells when a run has written something.
+type firstWrite struct {
+	once chan struct{}
+	done bool
+}
+
+func (w *firstWrite) Write(b []byte) (int, error) {
+	if !w.done {
+		w.done = true
+		close(w.once)
+	}
+	return len(b), nil
+}
+
+func TestBackgroundProcesses(t *testing.T) {
+	n := newNative(t)
+	for _, test := range []struct {
+		name, script string
+		want         int
+	}{
+		{"none", "true", 0},
+		{"waited for", "sleep 0.1 & wait", 0},
+		{"one", "sleep 600 & true", 1},
+		{"with descendants, and in a session of its own", "sh -c ': $0; sleep 600; :' $0 & setsid sh -c ': $0; sleep 600; :' $0 & sleep 0.2", 2},
+		{"that ignores signals", "(trap '' TERM HUP INT; while :; do sleep 1; done) & sleep 0.2", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := mark(t)
+			exit, out := doRun(t, n, testSpec(t, "sh", "-c", test.script+"; echo end", m), "")
+			if exit != (Exit{Ended: test.want}) || out != "end\n" {
+				t.Errorf("got %+v, output %q; want %d ended", exit, out, test.want)
+			}
+			if left := processesWith(t, m); left > 0 {
+				t.Errorf("%d processes are left", left)
+			}
+		})
+	}
+}
+
+// Signals from inside do nothing to init, which is all that a run could reach by them.
+func TestInitCannotBeKilled(t *testing.T) {
+	n := newNative(t)
+	out := shell(t, n, `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; sleep 0.3; echo alive; kill -0 1 && echo init too`)
+	if out != "alive\ninit too\n" {
+		t.Errorf("got %q", out)
+	}
+	out = shell(t, n, `for f in environ maps mem fd/3 exe cwd/usr root/usr; do (: < /proc/1/$f) 2>/dev/null && echo $f; done
+(: < /proc/self/environ) && echo control`)
+	if out != "control\n" {
+		t.Errorf("of init can be opened: %q", out)
+	}
+}
+
+// Only once the run is known to be in a pid namespace of its own is everything in it killed.
+func TestKillAllInside(t *testing.T) {
+	n := newNative(t)
+	if out := shell(t, n, "readlink /proc/self/ns/pid; readlink /proc/self/ns/user; echo $$"); !isolated(t, out) {
+		t.Fatalf("the run is not in namespaces of its own: %q", out)
+	}
+	witness := exec.Command("sleep", "600")
+	if err := witness.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { witness.Process.Kill(); witness.Wait() }()
+
+	// The shell itself is spared by kill(2), what it started is not.
+	exit, out := doRun(t, n, testSpec(t, "bash", "-c", "sleep 600 & kill -9 -1; wait; echo survived"), "")
+	if exit != (Exit{}) || !strings.HasSuffix(out, "survived\n") {
+		t.Errorf("got %+v, %q", exit, out)
+	}
+	if err := witness.Process.Signal(unix.Signal(0)); err != nil {
+		t.Errorf("a process of the host is gone: %v", err)
+	}
+}
+
+// isolated compares the namespaces that a run prints with the test's own.
+func isolated(t *testing.T, out string) bool {
+	lines := strings.Fields(out)
+	for i, kind := range []string{"pid", "user"} {
+		own, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(lines) < 3 || lines[i] == own || !strings.HasPrefix(lines[i], kind+":[") {
+			return false
+		}
+	}
+	return true
+}
+
+func TestContextEndsTheRun(t *testing.T) {
+	n := newNative(t)
+	m := mark(t)
+	script := `trap '' TERM INT HUP; setsid sh -c ": $0; trap '' TERM; while :; do sleep 0.1; done" $0 & echo ready; sleep 600`
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w := &firstWrite{once: make(chan struct{})}
+	p, err := n.Start(ctx, testSpec(t, "sh", "-c", script, m), Stdio{Output: w})
+	if err != nil {
+		lacks(t, "userns", err)
+	}
+	<-w.once
+	if processesWith(t, m) == 0 {
+		t.Fatal("control: the run's processes can't be seen")
+	}
+	began := time.Now()
+	cancel()
+	exit, err := p.Wait()
+	if err != nil || exit != (Exit{Killed: true}) {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+	if d := time.Since(began); d > 2*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	if left := processesWith(t, m); left > 0 {
+		t.Errorf("%d processes are left", left)
+	}
+}
+
+func TestContextEndedBefore(t *testing.T) {
+	n := newNative(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p, err := n.Start(ctx, testSpec(t, "true"), Stdio{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(); err != nil || exit != (Exit{Killed: true}) && exit != (Exit{}) {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+}
+
+// A run that never stops writing is ended like any other, and its output is read meanwhile.
+func TestEndlessOutput(t *testing.T) {
+	n := newNative(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var out countingWriter
+	p, err := n.Start(ctx, testSpec(t, "yes"), Stdio{Output: &out})
+	if err != nil {
+		lacks(t, "userns", err)
+	}
+	if exit, err := p.Wait(); err != nil || !exit.Killed {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+	if out < 1<<20 {
+		t.Errorf("only %d bytes came out", out)
+	}
+}
+
+type countingWriter int64
+
+func (w *countingWriter) Write(b []byte) (int, error) {
+	*w += countingWriter(len(b))
+	return len(b), nil
+}
+
+func TestFailingOutputDoesNotBlockTheRun(t *testing.T) {
+	n := newNative(t)
+	p := startRun(t, n, testSpec(t, "sh", "-c", "head -c 1000000 /dev/zero"), Stdio{Output: brokenWriter{}})
+	if exit, err := p.Wait(); err != nil || exit != (Exit{}) {
+		t.Errorf("got %+v, %v", exit, err)
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+func init() {
+	// A server with one run, which it never waits for.
+	roles["server"] = func(args []string) {
+		n, err := NewNative()
+		if err != nil {
+			fmt.Println("error", err)
+			return
+		}
+		t := new(serverT)
+		spec := testSpec(t, "sh", "-c", "(trap '' TERM; setsid sh -c ': $0; while :; do sleep 0.1; done' $0) & echo ready; sleep 600", args[0])
+		spec.Limits = Limits{Processes: 64, Memory: 1 << 30}
+		onOverlay(t, &spec, args[1])
+		if _, err := n.Start(context.Background(), spec, Stdio{Output: os.Stdout}); err != nil {
+			fmt.Println("error", err)
+			return
+		}
+		select {}
+	}
+}
+
+// serverT lets a process that is no test use what tests use.
+type serverT struct{ testing.TB }
+
+func (*serverT) Helper()         {}
+func (*serverT) Cleanup(func())  {}
+func (*serverT) Fatal(a ...any)  { fmt.Println(append([]any{"error"}, a...)...); os.Exit(1) }
+func (*serverT) TempDir() string { return os.TempDir() }
+
+// However the server dies, nothing of its runs stays.
+func TestKilledServerLeavesNothing(t *testing.T) {
+	newNative(t) // skipped where there can be no run
+	m, ws := mark(t), t.TempDir()
+	cmd := exec.Command("/proc/self/exe", "server", m, ws)
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	t.Cleanup(func() {
+		layers, _ := filepath.Glob(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR=") + "/*")
+		for _, l := range layers {
+			removeLayer(l)
+		}
+	})
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		cmd.Process.Kill()
+		cmd.Wait()
+		lacks(t, "userns", fmt.Sprint(line, err))
+	}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	if n := processesWith(t, m); n < 3 { // the server, the shell, its child
+		t.Fatalf("control: %d processes can be seen", n)
+	}
+	prefix := fmt.Sprintf("airlock-%d-", cmd.Process.Pid)
+	if os.Geteuid() == 0 && len(cgroupsWith(prefix)) == 0 {
+		lacks(t, "cgroup", "the run has no cgroup")
+	}
+
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	eventually(t, "no process of it is left", func() bool { return processesWith(t, m) == 0 })
+	eventually(t, "no cgroup of it is left", func() bool { return len(cgroupsWith(prefix)) == 0 })
+	if after, _ := os.ReadFile("/proc/self/mounts"); !bytes.Equal(mounts, after) {
+		t.Errorf("mounts changed from\n%s\nto\n%s", mounts, after)
+	}
+	if entries, err := os.ReadDir(ws); len(entries) > 0 {
+		t.Errorf("the workspace holds %v (%v)", entries, err)
+	}
+}
+
+// cgroupsWith finds the cgroups whose names begin with prefix.
+func cgroupsWith(prefix string) []string {
+	var found []string
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(p string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), prefix) {
+			found = append(found, p)
+		}
+		return nil
+	})
+	return found
+}
+
+func TestNothingLeaks(t *testing.T) {
+	n := newNative(t)
+	spec := testSpec(t, "true")
+	spec.Limits = Limits{Processes: 64, Memory: 1 << 30}
+	doRun(t, n, spec, "") // what is started once is started now
+	count := func() (descriptors, goroutines int) {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries), runtime.NumGoroutine()
+	}
+	fds, goroutines := count()
+	for i := range 100 {
+		spec.Argv = [][]string{{"true"}, {"/no/such"}, {"sh", "-c", "sleep 9 & true"}}[i%3]
+		doRun(t, n, spec, "input that is not read")
+	}
+	failing := spec
+	failing.Dir = "/no/such"
+	for range 10 {
+		if _, err := n.Start(t.Context(), failing, Stdio{Stdin: strings.NewReader("x")}); err == nil {
+			t.Fatal("it started")
+		}
+	}
+	eventually(t, "as many descriptors and goroutines as before", func() bool {
+		f, g := count()
+		return f <= fds && g <= goroutines
+	})
+	if f, g := count(); t.Failed() {
+		t.Logf("%d descriptors and %d goroutines, %d and %d before", f, g, fds, goroutines)
+	}
+}
+
+func TestConcurrentRuns(t *testing.T) {
+	n := newNative(t)
+	results := make(chan error)
+	const runs = 16
+	for i := range runs {
+		go func() {
+			spec := testSpec(t, "sh", "-c", fmt.Sprintf("sleep 0.2; echo %d; exit %d", i, i))
+			var out bytes.Buffer
+			p, err := n.Start(t.Context(), spec, Stdio{Output: &out})
+			if err != nil {
+				results <- err
+				return
+			}
+			exit, err := p.Wait()
+			if err == nil && (exit != (Exit{Code: i}) || out.String() != fmt.Sprintln(i)) {
+				err = fmt.Errorf("run %d: %+v, %q", i, exit, &out)
+			}
+			results <- err
+		}()
+	}
+	for range runs {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+}

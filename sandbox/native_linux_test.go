@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// newNative gives a backend that works here; the test is skipped if the host has no user namespaces.
+func newNative(t testing.TB) *Native {
+	t.Helper()
+	n, err := NewNative()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// testSpec describes a run that sees the host's system, and the test's own binary at /probe.
+func testSpec(t testing.TB, argv ...string) Spec {
+	t.Helper()
+	system, err := HostSystem(os.Environ(), os.Geteuid(), os.Getegid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Spec{
+		ID:      "test",
+		Argv:    argv,
+		Env:     []string{"PATH=" + strings.Join(system.Path, ":"), "HOME=/home/run"},
+		Dir:     "/tmp",
+		Home:    "/home/run",
+		UID:     os.Geteuid(),
+		GID:     os.Getegid(),
+		Mounts:  append(system.Mounts, Mount{Kind: MountBind, Source: exe, Target: "/probe"}),
+		Network: NetworkNone,
+	}
+}
+
+// onOverlay gives the spec a workspace dir as its working directory, and returns the writable layer.
+func onOverlay(t testing.TB, spec *Spec, dir string) (upper string) {
+	t.Helper()
+	layer, err := os.MkdirTemp("", "airlock-layer-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeLayer(layer) })
+	layer, _, err = FollowLinks(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, links, err := FollowLinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upper, work := filepath.Join(layer, "upper"), filepath.Join(layer, "work")
+	for _, d := range []string{upper, work} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec.Mounts = append(append(spec.Mounts, links...), Mount{Kind: MountOverlay, Source: real, Target: real, Upper: upper, Work: work})
+	spec.Dir = dir
+	return upper
+}
+
+// startRun starts a run, or skips the test where the host can't build a sandbox.
+func startRun(t testing.TB, n *Native, spec Spec, stdio Stdio) Process {
+	t.Helper()
+	p, err := n.Start(t.Context(), spec, stdio)
+	if e := new(SetupError); errors.As(err, &e) && e.Op == "create namespaces" {
+		if t, ok := t.(*testing.T); ok {
+			lacks(t, "userns", err)
+		}
+	} else if errors.As(err, &e) && e.Op == "mount overlay on" {
+		if t, ok := t.(*testing.T); ok {
+			lacks(t, "overlay", err)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// doRun runs to the end and returns what came out.
+func doRun(t testing.TB, n *Native, spec Spec, stdin string) (Exit, string) {
+	t.Helper()
+	var out bytes.Buffer
+	stdio := Stdio{Output: &out}
+	if stdin != "" {
+		stdio.Stdin = strings.NewReader(stdin)
+	}
+	exit, err := startRun(t, n, spec, stdio).Wait()
+	if err != nil {
+		t.Fatalf("%v (output %q)", err, &out)
+	}
+	return exit, out.String()
+}
+
+// shell runs a script that is to end well, and returns what it wrote.
+func shell(t testing.TB, n *Native, script string, edits ...func(*Spec)) string {
+	t.Helper()
+	spec := testSpec(t, "sh", "-c", script)
+	for _, edit := range edits {
+		edit(&spec)
+	}
+	exit, out := doRun(t, n, spec, "")
+	if exit != (Exit{}) {
+		t.Fatalf("%+v, output:\n%s", exit, out)
+	}
+	return out
+}

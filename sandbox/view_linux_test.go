@@ -1,0 +1,305 @@
+package sandbox
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What can be written is the layer, and nothing that lies below it or beside it.
+func TestWorkspaceOnOverlay(t *testing.T) {
+	n := newNative(t)
+	ws := t.TempDir()
+	if err := os.WriteFile(filepath.Join(ws, "f"), []byte("old\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(ws, "dir"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var upper string
+	out := shell(t, n, "pwd; cat f; echo new > f; echo x > dir/g; rm -r dir; mkdir dir; cat f", func(s *Spec) { upper = onOverlay(t, s, ws) })
+	if want := ws + "\nold\nnew\n"; out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if b, err := os.ReadFile(filepath.Join(ws, "f")); string(b) != "old\n" {
+		t.Errorf("the lower file holds %q (%v)", b, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(upper, "f")); string(b) != "new\n" {
+		t.Errorf("the upper file holds %q (%v)", b, err)
+	}
+	if entries, err := os.ReadDir(ws); len(entries) != 2 {
+		t.Errorf("the workspace holds %v (%v): something was made in it", entries, err)
+	}
+}
+
+func TestWorkspacePaths(t *testing.T) {
+	n := newNative(t)
+	base := t.TempDir()
+	for _, name := range []string{"plain", "with space", "comma,colon:back\\slash", "new\nline", "\xff", `"quoted"`, "lowerdir=x"} {
+		t.Run(name, func(t *testing.T) {
+			ws := filepath.Join(base, name)
+			if err := os.Mkdir(ws, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			var upper string
+			out := shell(t, n, "pwd; echo x > f", func(s *Spec) { upper = onOverlay(t, s, ws) })
+			if out != ws+"\n" {
+				t.Errorf("pwd gave %q, want %q", out, ws)
+			}
+			if _, err := os.Stat(filepath.Join(upper, "f")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("through a link", func(t *testing.T) {
+		link := filepath.Join(base, "link")
+		if err := os.Symlink("plain", link); err != nil {
+			t.Fatal(err)
+		}
+		out := shell(t, n, "pwd; cd "+link+"; pwd -P", func(s *Spec) { onOverlay(t, s, link) })
+		if want := filepath.Join(base, "plain") + "\n"; !strings.HasSuffix(out, want) {
+			t.Errorf("got %q, want the real path %q at the end", out, want)
+		}
+	})
+	t.Run("below home", func(t *testing.T) {
+		home, err := os.MkdirTemp("/home/"+filepath.Base(os.Getenv("HOME")), "airlock-test-")
+		if err != nil {
+			home, err = os.MkdirTemp("/home", "airlock-test-")
+		}
+		if err != nil {
+			t.Skipf("no directory can be made below /home: %v", err)
+		}
+		t.Cleanup(func() { os.RemoveAll(home) })
+		if out := shell(t, n, "pwd; echo x > f; cat f", func(s *Spec) { onOverlay(t, s, home) }); out != home+"\nx\n" {
+			t.Errorf("got %q", out)
+		}
+	})
+}
+
+// deniedProbe is an access that succeeds on the host, or would, and must give errno in a run.
+func TestHostIsOutOfReach(t *testing.T) {
+	n := newNative(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("SECRET"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := t.TempDir()
+	for _, test := range []struct {
+		name, call, path string
+		want             error
+	}{
+		{"a file of the host", "read", secret, unix.ENOENT},
+		{"shadow", "read", "/etc/shadow", unix.ENOENT},
+		{"host keys", "read", "/etc/ssh", unix.ENOENT},
+		{"sysfs", "read", "/sys", unix.ENOENT},
+		{"the old root", "read", "/.scratch", unix.ENOENT},
+		{"write the root", "create", "/x", unix.EROFS},
+		{"write /etc", "create", "/etc/x", unix.EROFS},
+		{"write /usr", "create", "/usr/x", unix.EROFS},
+		{"write /dev", "create", "/dev/x", unix.EROFS},
+		{"write a read-only bind", "create", readOnly + "/x", unix.EROFS},
+		{"change the mode of a device", "chmod", "/dev/null", unix.EROFS},
+		{"write a file of ours", "append", "/etc/passwd", unix.EACCES},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spec := testSpec(t, "/probe", "try", test.call, test.path)
+			spec.Mounts = append(spec.Mounts, Mount{Kind: MountBind, Source: readOnly, Target: readOnly})
+			_, out := doRun(t, n, spec, "")
+			// A uid that is not root may be told of its rights first.
+			if out != test.want.Error() && (os.Geteuid() == 0 || out != unix.EACCES.Error() && out != unix.EPERM.Error()) {
+				t.Errorf("%s %s: %q, want %q", test.call, test.path, out, test.want)
+			}
+		})
+	}
+	// Controls: the same calls succeed where they may.
+	for call, path := range map[string]string{"read": secret, "create": readOnly + "/control", "append": secret, "chmod": secret} {
+		if err := try(call, path); err != nil {
+			t.Errorf("control on the host: %s %s: %v", call, path, err)
+		}
+	}
+	spec := testSpec(t, "/probe", "try", "create", "/tmp/x")
+	if _, out := doRun(t, n, spec, ""); out != "done" {
+		t.Errorf("control in the sandbox: create /tmp/x: %q", out)
+	}
+}
+
+// try makes one access.
+func try(call, path string) error {
+	switch call {
+	case "read":
+		f, err := os.Open(path)
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	case "create":
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	case "append":
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	case "chmod":
+		fi, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		return os.Chmod(path, fi.Mode())
+	}
+	return fmt.Errorf("no such call %q", call)
+}
+
+func init() {
+	roles["try"] = func(args []string) {
+		err := try(args[0], args[1])
+		if pe, ok := err.(*fs.PathError); ok {
+			err = pe.Err
+		}
+		if err == nil {
+			fmt.Print("done")
+			return
+		}
+		fmt.Print(err)
+	}
+	roles["writable-proc"] = func([]string) {
+		for _, p := range writableProc() {
+			fmt.Println(p)
+		}
+	}
+}
+
+// writableProc lists what in /proc can be opened for writing and is not a process's own.
+func writableProc() []string {
+	var found []string
+	_ = filepath.WalkDir("/proc", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if d.IsDir() && p != "/proc" && strings.Trim(filepath.Base(p), "0123456789") == "" && filepath.Dir(p) == "/proc" {
+			return fs.SkipDir
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		if f, err := os.OpenFile(p, os.O_WRONLY, 0); err == nil {
+			f.Close()
+			found = append(found, p)
+		}
+		return nil
+	})
+	return found
+}
+
+// A uid 0 owns the host's part of /proc, whatever rights it has.
+func TestProcIsLocked(t *testing.T) {
+	n := newNative(t)
+	if _, out := doRun(t, n, testSpec(t, "/probe", "writable-proc"), ""); out != "" {
+		t.Errorf("can be opened for writing:\n%s", out)
+	}
+	if os.Geteuid() == 0 && !slices.Contains(writableProc(), "/proc/sys/kernel/core_pattern") {
+		t.Error("control: the host's core_pattern can't be opened for writing by root either")
+	}
+	for _, p := range maskedProc {
+		p = "/proc/" + p
+		if _, err := os.Lstat(p); err != nil {
+			continue
+		}
+		out := shell(t, n, "cat "+p+"; ls -A "+p+"; true")
+		if strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(out, "cat: "+p+": Permission denied", ""), p, "")) != "" &&
+			!strings.Contains(out, "Is a directory") {
+			t.Errorf("%s shows %.200q", p, out)
+		}
+	}
+}
+
+func TestMountsOfARun(t *testing.T) {
+	n := newNative(t)
+	dir := t.TempDir()
+	for _, name := range []string{"secret", "masked/inner", "shown"} {
+		p := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := func(s *Spec) {
+		s.Mounts = append(s.Mounts,
+			Mount{Kind: MountBind, Source: dir, Target: dir, Writable: true},
+			Mount{Kind: MountMask, Target: dir + "/secret"},
+			Mount{Kind: MountMask, Target: dir + "/masked"},
+			Mount{Kind: MountMask, Target: dir + "/not-there"},
+			Mount{Kind: MountFile, Target: "/home/run/.config/f", Content: []byte("content")},
+			Mount{Kind: MountSymlink, Source: "shown", Target: "/opt-link"},
+		)
+		s.Dir = dir
+	}
+	out := shell(t, n, `cat shown; echo; cat secret 2>&1; ls -A masked; echo x > masked/y || true; echo new > new
+cat /home/run/.config/f; echo; (echo x > /home/run/.config/f) 2>&1; readlink /opt-link; true`, edit)
+	for _, want := range []string{"shown\n", "secret: Permission denied\n", "content\n", "Read-only file system", "shown\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "inner") {
+		t.Errorf("the masked directory shows what it holds:\n%s", out)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "new")); string(b) != "new\n" {
+		t.Errorf("the writable bind holds %q (%v)", b, err)
+	}
+}
+
+// A mount point is never made in the workspace: it would land.
+func TestNoMountPointInTheWorkspace(t *testing.T) {
+	n := newNative(t)
+	ws := t.TempDir()
+	spec := testSpec(t, "true")
+	upper := onOverlay(t, &spec, ws)
+	spec.Mounts = append(spec.Mounts, Mount{Kind: MountBind, Source: "/usr", Target: ws + "/missing"})
+	_, err := n.Start(t.Context(), spec, Stdio{})
+	if err == nil || !strings.Contains(err.Error(), "make mount point "+ws+"/missing") {
+		t.Errorf("got %v", err)
+	}
+	if entries, _ := os.ReadDir(upper); len(entries) > 0 {
+		t.Errorf("the layer holds %v", entries)
+	}
+}
+
+// A link that the workspace holds does not lead a mount elsewhere.
+func TestTargetsDoNotFollowLinks(t *testing.T) {
+	n := newNative(t)
+	ws := t.TempDir()
+	if err := os.Symlink("/tmp", filepath.Join(ws, "link")); err != nil {
+		t.Fatal(err)
+	}
+	spec := testSpec(t, "true")
+	onOverlay(t, &spec, ws)
+	spec.Mounts = append(spec.Mounts, Mount{Kind: MountBind, Source: "/usr", Target: ws + "/link/x"})
+	_, err := n.Start(t.Context(), spec, Stdio{})
+	if err == nil || !strings.Contains(err.Error(), unix.ELOOP.Error()) && !strings.Contains(err.Error(), unix.ENOTDIR.Error()) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// One size bounds everything that the private tmpfs is seen as.
+func TestScratchIsBounded(t *testing.T) {
+	out := shell(t, newNative(t), `for d in /tmp /var/tmp /dev/shm /run /home/run; do
+head -c 600k /dev/zero > $d/x 2>/dev/null || true; done; cat /tmp/x /var/tmp/x /dev/shm/x /run/x /home/run/x | wc -c`,
+		func(s *Spec) { s.Limits.Disk = 1 << 20 })
+	var n int
+	if _, err := fmt.Sscan(out, &n); err != nil || n > 1<<20 || n < 600<<10 {
+		t.Errorf("%q bytes could be written (%v), of 1 MiB", strings.TrimSpace(out), err)
+	}
+}
