@@ -368,7 +368,13 @@ func (c *collector) mergeDir(p place, e entry) error {
 		next.swapped = true
 	} else if swapped && next.opaque {
 		next.opaque = false
-		c.changes = append(c.changes, change{kind: remove, path: e.path, host: e.host, conflict: true, unit: p.unit})
+		more, err := c.hostHasMore(e.path)
+		if err != nil {
+			return err
+		}
+		if more {
+			c.changes = append(c.changes, change{kind: remove, path: e.path, host: e.host, conflict: true, unit: p.unit})
+		}
 	}
 	if e.run.mode != e.host.mode && (e.marks.copied || next.opaque) {
 		c.changes = append(c.changes, change{
@@ -377,6 +383,19 @@ func (c *collector) mergeDir(p place, e entry) error {
 		})
 	}
 	return c.dir(next)
+}
+
+// hostHasMore reports whether a directory of the workspace has a name that the layer's has not.
+func (c *collector) hostHasMore(path string) (bool, error) {
+	ours, err := c.upper.list(path)
+	if err != nil {
+		return false, err
+	}
+	theirs, err := c.host.list(path)
+	return slices.ContainsFunc(theirs, func(name string) bool {
+		_, found := slices.BinarySearch(ours, name)
+		return !found
+	}), err
 }
 
 func (c *collector) withhold(path, why string) {

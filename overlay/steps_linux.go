@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"errors"
 	"os"
 	"strconv"
 
@@ -10,14 +11,18 @@ import (
 // takeAway moves a file or link out of the workspace, into the transaction's own directory, where it
 // stays until the landing is done.
 func (l *lander) takeAway(s step) error {
-	if err := l.asJudged(s); err != nil {
+	now, err := l.asJudged(s)
+	if err == errLate && now.kind == absent {
+		return nil // someone else removed it: just what the run did
+	}
+	if err != nil {
 		return err
 	}
 	l.taken++
 	to := "taken/" + strconv.Itoa(l.taken)
-	err := l.move(l.host, s.path, l.t.dir, to, unix.RENAME_NOREPLACE)
+	err = l.move(l.host, s.path, l.t.dir, to, unix.RENAME_NOREPLACE)
 	if is(err, unix.ENOENT) {
-		return nil // someone else removed it: just what the run did
+		return nil
 	}
 	if err != nil {
 		return err
@@ -57,7 +62,8 @@ func (l *lander) removeDir(s step) error {
 		})
 	}
 	err := unlink()
-	if is(err, unix.EACCES) && l.allow(l.host, parentPath(s.path)) {
+	if is(err, unix.EACCES) {
+		l.allow(l.host, parentPath(s.path))
 		err = unlink()
 	}
 	switch {
@@ -120,7 +126,7 @@ func (l *lander) withdraw(s step, path string) error {
 
 // swapIn exchanges what the run has with what the workspace has, and looks at what came out.
 func (l *lander) swapIn(s step) error {
-	if err := l.asJudged(s); err != nil {
+	if _, err := l.asJudged(s); err != nil {
 		return err
 	}
 	if err := l.ready(s); err != nil {
@@ -160,18 +166,19 @@ func (l *lander) swapIn(s step) error {
 }
 
 // asJudged looks once more right before a path is changed.
-func (l *lander) asJudged(s step) error {
-	now, err := l.host.stat(s.path)
+func (l *lander) asJudged(s step) (now inode, err error) {
+	now, err = l.host.stat(s.path)
 	if err != nil {
-		return err
+		return now, err
 	}
-	if l.moved[s.host.ino] {
-		now.ctime = s.host.ctime // another name of what we moved just now
+	judged := s.host
+	if l.moved[judged.ino] {
+		judged.ctime = now.ctime // another name of what we moved just now
 	}
-	if now != s.host {
-		return errLate
+	if now != judged {
+		return now, errLate
 	}
-	return nil
+	return now, nil
 }
 
 // putBeside moves the run's version to a name of its own.
@@ -216,48 +223,50 @@ func (l *lander) applyMode(s step) error {
 	return nil
 }
 
-// move renames, and where a directory's mode forbids it, as it does not forbid a write to a file in
-// it, makes the directory writable for that long.
+// move renames, and where the mode of a directory forbids that, as it does not forbid a write to a
+// file in it, makes the directory writable for that long.
 func (l *lander) move(from *tree, fromPath string, to *tree, toPath string, flags uint) error {
 	err := move(from, fromPath, to, toPath, flags)
 	if !is(err, unix.EACCES) {
 		return err
 	}
-	allowed := l.allow(from, parentPath(fromPath))
-	allowed = l.allow(to, parentPath(toPath)) || allowed
-	// A directory that moves is written itself: its ".." changes.
-	moved, statErr := from.stat(fromPath)
-	if statErr == nil && moved.kind == directory && moved.mode&0o300 != 0o300 {
-		if from.chmod(fromPath, moved.mode|0o700) == nil {
-			err := move(from, fromPath, to, toPath, flags)
-			if err != nil {
-				to, toPath = from, fromPath
-			}
-			if restored := to.chmod(toPath, moved.mode); err == nil && restored != nil {
-				return restored
-			}
-			return err
-		}
+	l.allow(from, parentPath(fromPath))
+	l.allow(to, parentPath(toPath))
+	// A directory that moves is written, too: its ".." changes.
+	restore := l.allowMove(from, fromPath, to, toPath)
+	restoreOther := func(error) error { return nil }
+	if flags&unix.RENAME_EXCHANGE != 0 {
+		restoreOther = l.allowMove(to, toPath, from, fromPath)
 	}
-	if !allowed {
-		return err
-	}
-	return move(from, fromPath, to, toPath, flags)
+	err = move(from, fromPath, to, toPath, flags)
+	return errors.Join(err, restore(err), restoreOther(err))
 }
 
-// allow makes a directory writable for its owner and reports whether that changed anything.
-func (l *lander) allow(t *tree, path string) bool {
-	i, err := t.stat(path)
-	if err != nil || i.kind != directory || i.mode&0o300 == 0o300 {
-		return false
+// allowMove makes a directory writable that is about to move. What it returns gives it its mode
+// back, wherever it is by then.
+func (l *lander) allowMove(from *tree, fromPath string, to *tree, toPath string) (restore func(moved error) error) {
+	i, err := from.stat(fromPath)
+	if err != nil || i.kind != directory || i.mode&0o300 == 0o300 || from.chmod(fromPath, i.mode|0o700) != nil {
+		return func(error) error { return nil }
 	}
-	if t.chmod(path, i.mode|0o700) != nil {
-		return false // not ours to open
+	return func(moved error) error {
+		if moved != nil {
+			return from.chmod(fromPath, i.mode)
+		}
+		return to.chmod(toPath, i.mode)
+	}
+}
+
+// allow makes a directory writable for its owner. Where it is not ours to open, the rename that needs
+// it says so.
+func (l *lander) allow(t *tree, path string) {
+	i, err := t.stat(path)
+	if err != nil || i.kind != directory || i.mode&0o300 == 0o300 || t.chmod(path, i.mode|0o700) != nil {
+		return
 	}
 	if _, known := l.modes[path]; !known && t == l.host {
 		l.modes[path] = i.mode
 	}
-	return true
 }
 
 // ready makes what the layer has at the path of a step what shall be in the workspace.

@@ -1,0 +1,71 @@
+// Package overlay makes what a run does to a workspace one transaction: it lands as a whole, or it is
+// thrown away.
+//
+// The lower layer is the workspace itself, live and never copied, and each run writes into a layer of
+// its own. So the cost of a transaction grows with what the run changes, not with the size of the
+// workspace. People and other programs go on to work in the workspace meanwhile: what someone else
+// wrote since the transaction began is never overwritten or removed.
+//
+// # What an attacker controls
+//
+// Everything in the layer: names of any bytes, trees of any depth, links to anywhere, special files,
+// modes that forbid reading, extended attributes. And, by what earlier runs landed, the content of the
+// workspace. It does not control the workspace while a landing goes on (its processes are gone by
+// then), but someone else may rename directories there at any moment. So every path of the workspace
+// and of the layer is resolved beneath an open directory, without following a link and without
+// crossing into another mount; files of the host are never written, only renamed; special files are
+// never opened; and no name is printed unquoted.
+//
+// # Life cycle
+//
+//	w, err := overlay.Open("/home/me/project", stateDir, overlay.Defaults())
+//	…
+//	defer w.Close()
+//
+//	txn, err := w.Begin(ctx, "7f3a")
+//	…
+//	// Mount txn.Layer() and run something in it. When the last process is gone and the mount is:
+//	report, err := txn.Land(ctx) // or txn.Discard("timeout")
+//	fmt.Println(report.Summary())
+//
+// A transaction ends with exactly one Land or Discard. Any number may be open at once, in any number
+// of processes; landings of one workspace happen one after the other. What a server that was killed
+// left behind is removed by the next Open.
+//
+// # How a conflict is found
+//
+// There is no copy of the workspace to compare with. Begin reads the clock that the filesystem stamps
+// inodes with (see marker); a path of the workspace whose ctime is at or after that moment was changed
+// since, because a ctime can't be set by hand. A landing looks at the ctimes of the paths that the run
+// changed when it makes its plan, once more right before it changes each, and then at what a rename
+// brought out. Where both sides came to the same content and mode there is no conflict. If the clock
+// was set back, or the filesystem's clock is another host's, everything that differs is a conflict.
+//
+// # Vocabulary
+//
+//   - lower layer, upper layer, whiteout, opaque, copy-up: as in the kernel's overlayfs.rst. Layer here
+//     is the upper one, unless said.
+//   - to land: to bring a layer's changes into the workspace. (Others say commit or promote.)
+//   - host: the workspace outside of any run, and whoever works there.
+//   - conflict: a path that both the run and someone else changed. The host's version stays where it
+//     is, and the run's is put beside it as NAME.conflict-RUN.
+//   - withheld: a change that does not land though the run does, such as one of a protected path.
+//
+// # Limitations
+//
+//   - A landing that is cut off by SIGKILL or a power failure can be half done. What it had taken out
+//     of the workspace is kept then; see [Workspace.Interrupted].
+//   - A directory whose entries someone else changed, in a directory whose entries someone else
+//     changed, can't be told from one that was swapped for another: what the run changed in it is a
+//     conflict then.
+//   - If someone else removes a file while a run writes it anew (and does not change the one that was
+//     there), the run's lands at its path: the layer does not tell it from a new file. The same holds
+//     for a file with several hard links, whose origin overlayfs does not note.
+//   - A process that has a file open for writing while it is replaced goes on to write to the replaced
+//     one, as with any editor that saves by renaming.
+//   - A git directory in which anyone else changed a file that the run changed, too, is left out of the
+//     landing as a whole.
+//   - Attributes and times of directories that the workspace has already don't land; their modes do.
+//     Access control lists of replaced files are those of the run's version.
+//   - What git's core.hooksPath or include.path names in the workspace is not protected.
+package overlay

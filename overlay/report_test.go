@@ -1,0 +1,60 @@
+package overlay
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestSummary(t *testing.T) {
+	many := make([]string, 30)
+	for i := range many {
+		many[i] = fmt.Sprintf("f%02d", i)
+	}
+	for _, tt := range []struct {
+		report Report
+		want   string
+	}{
+		{Report{}, "workspace: no changes"},
+		{Report{Landed: true}, "workspace: no changes"},
+		{
+			Report{Landed: true, Added: []string{"d"}, Modified: []string{"b", "c"}, Deleted: []string{"a"}},
+			"workspace: 1 added, 2 modified, 1 deleted: a, b, c, d",
+		},
+		{
+			Report{Landed: true, Modified: []string{"b.txt"}, Conflicts: []Conflict{{"a.txt", "a.txt.conflict-7f3a"}}},
+			"workspace: 1 modified: b.txt; 1 conflict: a.txt changed meanwhile and was kept, this run's version is a.txt.conflict-7f3a",
+		},
+		{
+			Report{Landed: true, Conflicts: []Conflict{{"a", ""}, {"b\n", "b\n.conflict-1"}}},
+			`workspace: 2 conflicts: a changed meanwhile and was kept as it is, "b\n" changed meanwhile and was kept, this run's version is "b\n.conflict-1"`,
+		},
+		{
+			Report{Landed: true, Added: many, Deleted: []string{"gone"}},
+			"workspace: 30 added, 1 deleted: gone, f00, f01, f02, f03, f04, f05, f06, f07, f08, f09, f10 and 19 more",
+		},
+		{Report{Discarded: 3, Reason: "timeout"}, "workspace: discarded 3 changes (timeout)"},
+		{Report{Discarded: 1}, "workspace: discarded 1 change"},
+	} {
+		if got := tt.report.Summary(); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+}
+
+func TestWithheldLine(t *testing.T) {
+	r := Report{Landed: true}
+	if got := r.WithheldLine(); got != "" {
+		t.Errorf("nothing withheld: %q", got)
+	}
+	r.Withheld = []Withheld{{".mcp.json", "protected"}, {"s", "set-user-ID bit removed"}}
+	if got, want := r.WithheldLine(), "withheld: .mcp.json (protected), s (set-user-ID bit removed)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for range 20 {
+		r.Withheld = append(r.Withheld, Withheld{"x", "FIFO"})
+	}
+	if got := r.WithheldLine(); !strings.HasSuffix(got, " and 10 more") {
+		t.Errorf("got %q", got)
+	}
+}
