@@ -66,11 +66,21 @@ func initAttr(spec Spec) *syscall.SysProcAttr {
 		attr.AmbientCaps = append(attr.AmbientCaps, c)
 	}
 	if os.Geteuid() == 0 {
-		// The groups that root has are not the run's. (An ordinary user can't leave its own.)
-		attr.GidMappingsEnableSetgroups = true
-		attr.Credential = &syscall.Credential{Uid: uint32(spec.UID), Gid: uint32(spec.GID), Groups: []uint32{}}
+		// The groups that root has are not the run's. (An ordinary user can't leave its own, nor can a
+		// root of a user namespace that an ordinary user has made.)
+		attr.GidMappingsEnableSetgroups = setgroupsAllowed()
+		attr.Credential = &syscall.Credential{
+			Uid: uint32(spec.UID), Gid: uint32(spec.GID),
+			Groups: []uint32{}, NoSetGroups: !attr.GidMappingsEnableSetgroups,
+		}
 	}
 	return attr
+}
+
+// setgroupsAllowed is false in a user namespace where setgroups(2) is denied, and then in all below it.
+func setgroupsAllowed() bool {
+	b, err := os.ReadFile("/proc/self/setgroups")
+	return err != nil || strings.TrimSpace(string(b)) != "deny"
 }
 
 // handOver puts init into its cgroup, sends it the config and waits until the payload runs. Nothing of

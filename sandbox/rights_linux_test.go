@@ -33,8 +33,6 @@ func child(test, argument string, flags uintptr) *exec.Cmd {
 			Cloneflags:  flags,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}},
-			// Else a child that is root could make no namespace as root does.
-			GidMappingsEnableSetgroups: os.Geteuid() == 0,
 		}
 		for c := range uintptr(unix.CAP_LAST_CAP + 1) {
 			cmd.SysProcAttr.AmbientCaps = append(cmd.SysProcAttr.AmbientCaps, c)
