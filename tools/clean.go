@@ -54,11 +54,23 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
+// escapes is how each byte is shown that cannot be shown as it is.
+var escapes = func() (t [256][]byte) {
+	for b := range t {
+		t[b] = fmt.Appendf(nil, `\x%02x`, b)
+	}
+	return t
+}()
+
 // write cleans p. It keeps nothing of p.
 func (c *cleaner) write(p []byte) {
 	for len(p) > 0 {
 		if n := c.writePlain(p); n > 0 {
 			p = p[n:]
+			continue
+		}
+		if c.esc == escNone && len(c.part) == 0 && p[0] >= utf8.RuneSelf && utf8.FullRune(p) {
+			p = p[c.char(p):]
 			continue
 		}
 		c.writeByte(p[0])
@@ -109,33 +121,40 @@ func (c *cleaner) writeByte(b byte) {
 		c.ascii(b)
 		return
 	}
+	// The bytes of a character that is cut by the end of a write, until it is all there, or broken.
 	c.part = append(c.part, b)
 	for len(c.part) > 0 && utf8.FullRune(c.part) {
-		r, size := utf8.DecodeRune(c.part)
-		first := c.part[0]
-		rest := c.part[size:]
+		part := c.part
 		c.part = nil
-		switch {
-		case r == utf8.RuneError && size == 1 && first < utf8.RuneSelf:
-			c.ascii(first) // cannot happen: ASCII is a whole character
-		case r == utf8.RuneError && size == 1:
-			c.show(fmt.Appendf(nil, `\x%02x`, first))
-		case r < utf8.RuneSelf:
-			c.writeByte(byte(r)) // the byte after a broken character; it may begin an escape
-		case r < 0xa0:
-			c.show(fmt.Appendf(nil, `\u%04x`, r))
-		default:
-			c.show(utf8.AppendRune(nil, r))
+		if part[0] < utf8.RuneSelf {
+			c.writeByte(part[0]) // the byte after a broken character; it may begin an escape
+			c.part = part[1:]
+		} else {
+			c.part = part[c.char(part):]
 		}
-		c.part = append(c.part, rest...)
 	}
+}
+
+// char takes the first character of p, which is not ASCII and is all there or broken, and says how
+// many bytes it has.
+func (c *cleaner) char(p []byte) int {
+	r, size := utf8.DecodeRune(p)
+	switch {
+	case r == utf8.RuneError && size == 1:
+		c.show(escapes[p[0]])
+	case r < 0xa0:
+		c.show(fmt.Appendf(nil, `\u%04x`, r))
+	default:
+		c.show(p[:size])
+	}
+	return size
 }
 
 // ascii takes a byte below 0x80 outside of an escape sequence.
 func (c *cleaner) ascii(b byte) {
 	switch {
 	case plain[b]:
-		c.show([]byte{b})
+		c.show([]byte{b}) // after a broken character; else writePlain takes it
 	case b == '\n':
 		c.back = false
 		c.flush()
@@ -151,7 +170,7 @@ func (c *cleaner) ascii(b byte) {
 	case b == 0x1b:
 		c.esc = escStart
 	default:
-		c.show(fmt.Appendf(nil, `\x%02x`, b))
+		c.show(escapes[b])
 	}
 }
 
@@ -235,7 +254,7 @@ func (c *cleaner) pending() []byte {
 		text = text[:0]
 	}
 	for _, b := range c.part {
-		text = fmt.Appendf(text, `\x%02x`, b)
+		text = append(text, escapes[b]...)
 	}
 	return text
 }

@@ -36,8 +36,12 @@ type openCall struct {
 	cancelled bool // the client wants no answer
 }
 
-// maxOpen is how many bytes the messages of open calls may have together.
-const maxOpen = 4 * maxMessage
+// maxOpen is how many bytes the open calls may take together: their messages, and callSize for what
+// each of them is besides.
+const (
+	maxOpen  = 16 * maxMessage
+	callSize = 8 << 10
+)
 
 // errCancelled is why a call's context ends that the client cancelled.
 var errCancelled = errors.New("cancelled by the client")
@@ -122,22 +126,27 @@ func (c *conn) message(ctx context.Context, raw []byte, reply func(answer []byte
 
 // call starts a tools/call.
 func (c *conn) call(ctx context.Context, m message, raw []byte, reply func([]byte)) {
-	key := idKey(m.ID)
+	key, size := idKey(m.ID), len(raw)+callSize
 	ctx, cancel := context.WithCancelCause(ctx)
 	open := &openCall{cancel: cancel}
-	if why := c.open(key, open, len(raw)); why != "" {
+	if why := c.open(key, open, size); why != "" {
 		cancel(nil)
 		reply(failure(m.ID, mcp.INVALID_REQUEST, why))
 		return
 	}
-	this := call{ticket: c.server.queue.take(), token: progressToken(m.Params), notify: c.out.offer}
+	this := call{
+		ticket: c.server.queue.take(),
+		token:  progressToken(m.Params),
+		notify: c.out.offer,
+		room:   c.out.throttle,
+	}
 	ctx = context.WithValue(ctx, callKey{}, this)
 	go func() {
 		defer c.ended()
 		defer this.ticket.leave()
 		defer cancel(nil)
 		answer := c.handle(ctx, m, raw)
-		if c.close(key, len(raw)) {
+		if c.close(key, size) {
 			answer = nil
 		}
 		reply(answer)
@@ -154,7 +163,7 @@ func (c *conn) open(key string, call *openCall, size int) (why string) {
 	case c.calls[key] != nil:
 		return "a call with this id has not been answered yet"
 	case c.size+size > maxOpen:
-		return fmt.Sprintf("the calls that wait have more than %s bytes together", grouped(maxOpen))
+		return "too many calls wait for their answer"
 	}
 	c.calls[key] = call
 	c.size += size

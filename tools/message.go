@@ -81,7 +81,7 @@ func answer(id json.RawMessage, resp mcp.JSONRPCMessage) []byte {
 			Version string          `json:"jsonrpc"`
 			ID      json.RawMessage `json:"id"`
 			Result  any             `json:"result"`
-		}{"2.0", id, r.Result})
+		}{"2.0", id, withParams(r.Result)})
 		if err == nil {
 			return line
 		}

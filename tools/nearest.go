@@ -2,22 +2,37 @@ package tools
 
 import "strings"
 
-// nearest returns the name that a person who wrote word probably meant, or "". One that begins or
-// ends with the other counts ("timeout" for timeout_seconds), else the one with the fewest slips of
-// the keyboard, if these are few for its length.
+// nearest returns the name that a person who wrote word probably meant, or "". An abbreviation counts
+// most ("timeout" or "cmd" for timeout_seconds and command), then the fewest slips of the keyboard, if
+// these are few for the length of the name.
 func nearest(word string, names []string) string {
 	word = strings.ToLower(word)
 	best, least := "", 0
 	for _, name := range names {
 		d := slips(word, name)
-		if len(word) >= 3 && (strings.HasPrefix(name, word) || strings.HasSuffix(name, word) || strings.HasPrefix(word, name)) {
-			d = 1
+		if abbreviates(word, name) || strings.HasPrefix(word, name) {
+			d = 0
 		}
 		if d <= (len(name)+2)/3 && (best == "" || d < least) {
 			best, least = name, d
 		}
 	}
 	return best
+}
+
+// abbreviates reports whether word is name with letters left out, but for the first.
+func abbreviates(word, name string) bool {
+	if len(word) < 3 || word[0] != name[0] {
+		return false
+	}
+	for i := range len(word) {
+		at := strings.IndexByte(name, word[i])
+		if at < 0 {
+			return false
+		}
+		name = name[at+1:]
+	}
+	return true
 }
 
 // slips counts the letters to insert, delete, replace or swap with their neighbour to make b of a.

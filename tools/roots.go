@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -46,9 +47,27 @@ func (s *Server) mustAskFirst(ctx context.Context, req mcp.CallToolRequest) bool
 	}
 }
 
+// withParams gives a result that asks for roots as clients read it. mcp-go leaves the parameters of
+// roots/list out, since it takes none, and the client of the Go SDK (1.8.0) cannot read that.
+func withParams(result any) any {
+	r, ok := result.(*mcp.CallToolResult)
+	if !ok || len(r.InputRequests) == 0 {
+		return result
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(quoteJSON(r), &members) != nil {
+		return result
+	}
+	members["inputRequests"] = json.RawMessage(`{"` + rootsInput + `":{"method":"roots/list","params":{}}}`)
+	return members
+}
+
 // roots returns the URIs of the client's roots that are files, nil if it has none or does not say.
 func (s *Server) roots(ctx context.Context, req mcp.CallToolRequest) []string {
 	if answer, ok := req.Params.InputResponses[rootsInput]; ok {
+		if err := answer.DecodeFor(mcp.MethodListRoots); err != nil {
+			s.log.Warn("the client's roots cannot be read", "err", err)
+		}
 		return fileRoots(answer.Roots)
 	}
 	if !hasRoots(ctx) || server.IsModernRequest(ctx) {

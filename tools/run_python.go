@@ -22,7 +22,7 @@ type pythonArgs struct {
 
 // runPython is the tool run_python.
 func runPython(policy Policy) tool {
-	fields := withMaxTimeout(fieldsOf(pythonArgs{}), policy.Limits)
+	fields := underPolicy(fieldsOf(pythonArgs{}), policy)
 	return tool{
 		Tool: mcp.Tool{
 			Name:            "run_python",

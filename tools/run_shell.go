@@ -19,7 +19,7 @@ type shellArgs struct {
 
 // runShell is the tool run_shell.
 func runShell(policy Policy) tool {
-	fields := withMaxTimeout(fieldsOf(shellArgs{}), policy.Limits)
+	fields := underPolicy(fieldsOf(shellArgs{}), policy)
 	return tool{
 		Tool: mcp.Tool{
 			Name:            "run_shell",

@@ -91,7 +91,7 @@ func names(fields []field) []string {
 func inputSchema(fields []field) json.RawMessage {
 	var b strings.Builder
 	b.WriteString(`{"type":"object","properties":{`)
-	required := []string{}
+	var required []string
 	for i, f := range fields {
 		if i > 0 {
 			b.WriteByte(',')
@@ -101,7 +101,11 @@ func inputSchema(fields []field) json.RawMessage {
 			required = append(required, f.name)
 		}
 	}
-	fmt.Fprintf(&b, `},"required":%s,"additionalProperties":false}`, quoteJSON(required))
+	b.WriteByte('}')
+	if len(required) > 0 {
+		fmt.Fprintf(&b, `,"required":%s`, quoteJSON(required))
+	}
+	b.WriteString(`,"additionalProperties":false}`)
 	return json.RawMessage(b.String())
 }
 
@@ -109,7 +113,7 @@ func inputSchema(fields []field) json.RawMessage {
 func (f field) schema() []byte {
 	type schema struct {
 		Type        string   `json:"type"`
-		Description string   `json:"description"`
+		Description string   `json:"description,omitempty"`
 		Enum        []string `json:"enum,omitempty"`
 		Minimum     *int64   `json:"minimum,omitempty"`
 		Maximum     *int64   `json:"maximum,omitempty"`

@@ -72,8 +72,9 @@ func New(opts Options) *Server {
 // call is what the reader of the conversation knows of a call beside its message.
 type call struct {
 	ticket *ticket
-	token  json.RawMessage   // the progress token as the client wrote it; nil if it wants no progress
-	notify func(line []byte) // sends a notification, or drops it if the client does not keep up
+	token  json.RawMessage           // the progress token as the client wrote it; nil if it wants no progress
+	notify func(line []byte)         // sends a notification, or drops it if the client does not keep up
+	room   func(ctx context.Context) // waits while the client is far behind in reading
 }
 
 type callKey struct{}
@@ -104,6 +105,7 @@ func (s *Server) run(ctx context.Context, c call, r Request, req mcp.CallToolReq
 	if err := c.ticket.wait(ctx); err != nil {
 		return Result{Status: StatusCancelled, Notes: []string{"The call never started."}}
 	}
+	c.room(ctx)
 	runner, news, err := s.open(ctx, req)
 	if err != nil {
 		s.log.Warn("no run is possible", "err", err)

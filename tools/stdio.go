@@ -61,8 +61,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s *Server) error {
 	select {
 	case <-idle:
 		box.flush(ctx, flushWait)
-	case <-ctx.Done():
-		err = context.Cause(ctx) // ends the runs too, whose contexts are made of ctx
+	case <-ctx.Done(): // ends the runs too, whose contexts are made of ctx
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
 	return errors.Join(err, s.shutDown(ctx, idle, box))
 }

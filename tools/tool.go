@@ -40,13 +40,20 @@ func annotations(policy Policy) mcp.ToolAnnotation {
 	}
 }
 
-// withMaxTimeout sets the largest timeout that a call may name.
-func withMaxTimeout(fields []field, l Limits) []field {
+// underPolicy adds to the fields what the configuration says of them.
+func underPolicy(fields []field, p Policy) []field {
 	for i := range fields {
-		if fields[i].name == "timeout_seconds" {
-			fields[i].max = int64(l.MaxTimeout.Std() / time.Second)
-			fields[i].maxKey = "limits.max_timeout"
-			fields[i].doc += " Left out: " + l.Timeout.String() + "."
+		switch f := &fields[i]; f.name {
+		case "timeout_seconds":
+			f.max = int64(p.Limits.MaxTimeout.Std() / time.Second)
+			f.maxKey = "limits.max_timeout"
+			f.doc += " Left out: " + p.Limits.Timeout.String() + "."
+		case "on_failure":
+			if p.LandOn == "exit" {
+				f.doc += " Left out: keep."
+			} else {
+				f.doc += " Left out: discard."
+			}
 		}
 	}
 	return fields

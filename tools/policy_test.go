@@ -1,0 +1,113 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func policies() []Policy {
+	var ps []Policy
+	for _, direct := range []bool{false, true} {
+		for _, landOn := range []string{"success", "exit"} {
+			for _, network := range []string{"deny", "allowlist", "allow"} {
+				for _, order := range []string{"arrival", "parallel"} {
+					p := Policy{Direct: direct, LandOn: landOn, Network: network, Order: order, Limits: DefaultLimits()}
+					for i := range 30 {
+						p.Allow = append(p.Allow, fmt.Sprintf("*.some-host-%d.example", i))
+					}
+					ps = append(ps, p)
+				}
+			}
+		}
+	}
+	return ps
+}
+
+// Clients cut texts that are longer than 2 KB, and the end of ours matters.
+func TestTextsAreShort(t *testing.T) {
+	for _, p := range policies() {
+		if n := len(p.instructions()); n >= 2048 {
+			t.Errorf("the instructions have %d bytes with %+v", n, p)
+		}
+		p.Notes = []string{strings.Repeat("A long note. ", 200)}
+		for _, tool := range offered(Config{}, p) {
+			if n := len(tool.Description); n >= 2048 {
+				t.Errorf("the description of %s has %d bytes with %+v", tool.Name, n, p)
+			}
+		}
+		p.Notes = nil
+		for _, tool := range offered(Config{}, p) {
+			if strings.HasSuffix(tool.Description, "…") {
+				t.Errorf("the description of %s is cut with %+v", tool.Name, p)
+			}
+		}
+	}
+}
+
+func TestTextsFollowThePolicy(t *testing.T) {
+	for _, p := range policies() {
+		d := p.Describe()
+		for text, want := range map[string]bool{
+			"NOT sandboxed":             p.Direct,
+			"exits with 0 land":         !p.Direct && p.LandOn == "success",
+			"whatever exit status":      !p.Direct && p.LandOn == "exit",
+			"no network":                p.Network == "deny",
+			"*.some-host-0.example":     p.Network == "allowlist",
+			"and 20 more":               p.Network == "allowlist",
+			"The network is reachable.": p.Network == "allow",
+			"2m a run":                  true,
+			"at most 1h":                true,
+		} {
+			if strings.Contains(d, text) != want {
+				t.Errorf("%q in %q: want %v", text, d, want)
+			}
+		}
+		if open := *annotations(p).OpenWorldHint; open != (p.Direct || p.Network != "deny") {
+			t.Errorf("openWorldHint is %v with %+v", open, p)
+		}
+	}
+}
+
+func TestSchemaFollowsTheLimits(t *testing.T) {
+	p := policies()[0]
+	p.Limits.MaxTimeout = p.Limits.Timeout
+	var schema struct {
+		Properties map[string]map[string]any
+		Required   []string
+		Additional *bool `json:"additionalProperties"`
+	}
+	if err := json.Unmarshal(runShell(p).RawInputSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"type": "integer", "minimum": 1.0, "maximum": 120.0,
+		"description": "End the run after this many seconds, and discard its changes. Left out: 2m.",
+	}
+	if d := cmp.Diff(want, schema.Properties["timeout_seconds"]); d != "" {
+		t.Errorf("timeout_seconds (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"command"}, schema.Required); d != "" {
+		t.Errorf("required (-want +got):\n%s", d)
+	}
+	if schema.Additional == nil || *schema.Additional {
+		t.Error("the schema takes arguments that it does not name")
+	}
+}
+
+func TestDisabledTools(t *testing.T) {
+	opts := testOptions(newFakeRunner())
+	opts.Tools.Disable = []string{"run_shell"}
+	c := connect(t, New(opts))
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	if line := c.next(); strings.Contains(line, "run_shell") || !strings.Contains(line, "run_python") {
+		t.Errorf("tools are %s", line)
+	}
+	c.send(shell("2", "true"))
+	if r := decode(t, c.next()); r.Error == nil || r.Error.Code != -32602 {
+		t.Errorf("a tool that is not offered answers %+v", r)
+	}
+}
