@@ -323,3 +323,19 @@ func ownCgroups(t *testing.T) []string {
 	}
 	return out
 }
+
+// BenchmarkCgroup is what a cgroup adds to a run.
+func BenchmarkCgroup(b *testing.B) {
+	for b.Loop() {
+		c, err := newCgroup("bench", Limits{Processes: 100, Memory: 1 << 30})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if c == nil {
+			b.Skip("no cgroup can be made")
+		}
+		if err := c.remove(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
