@@ -70,6 +70,10 @@ type event struct {
 	Output     string
 }
 
+// childProcess ends the reason of a skip that hides nothing: what looks like a test is the body of a
+// process that other tests start.
+const childProcess = "is run by other tests only"
+
 // report copies the events' text to out as go test without -v would print it: lines of packages always,
 // those of a test only if it failed. Skipped tests are returned as "package Test: reason".
 func report(events io.Reader, out io.Writer) (skipped []string, err error) {
@@ -103,7 +107,9 @@ func report(events io.Reader, out io.Writer) (skipped []string, err error) {
 			fmt.Fprint(out, strings.Join(held[at], ""))
 			delete(held, at)
 		case e.Action == "skip" && e.Test != "":
-			skipped = append(skipped, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(held[at])))
+			if why := reason(held[at]); !strings.HasSuffix(why, childProcess) {
+				skipped = append(skipped, fmt.Sprintf("%s %s: %s", e.Package, e.Test, why))
+			}
 			delete(held, at)
 		case e.Action == "pass":
 			delete(held, at)

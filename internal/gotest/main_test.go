@@ -20,6 +20,8 @@ func TestReport(t *testing.T) {
 		`{"Action":"output","Package":"m/p","Test":"TestC","Output":"--- FAIL: TestC (0.00s)\n"}`,
 		`{"Action":"fail","Package":"m/p","Test":"TestC"}`,
 		`{"Action":"skip","Package":"m/p","Test":"TestD"}`,
+		`{"Action":"output","Package":"m/p","Test":"TestChild","Output":"    d_test.go:4: is run by other tests only\n"}`,
+		`{"Action":"skip","Package":"m/p","Test":"TestChild"}`,
 		`{"Action":"output","Package":"m/p","Test":"TestE","Output":"killed in the middle\n"}`,
 		`{"Action":"output","Package":"m/p","Output":"FAIL\tm/p\t0.1s\n"}`,
 		`{"Action":"fail","Package":"m/p"}`,
