@@ -13,11 +13,11 @@ import (
 
 // Cgroups are named after the server that made them:
 //
-//	airlock-PIDNS-PID-START-RANDOM-RUN
+//	airlock-PID-START-PIDNS-RANDOM-RUN
 //
-// PIDNS is the inode of the server's PID namespace, without which PID says nothing, and START is when the
-// server started, in clock ticks since boot, so that a reused PID is not taken for the server. (Cgroups
-// don't outlive a boot.)
+// START is when the server started, in clock ticks since boot, so that a reused PID is not taken for the
+// server (cgroups don't outlive a boot), and PIDNS is the inode of its PID namespace, without which PID
+// says nothing.
 const cgroupPrefix = "airlock-"
 
 // leafSuffix marks the cgroup that a server itself moved into, in place of RANDOM-RUN.
@@ -56,7 +56,7 @@ func pidNamespace() (uint64, error) {
 
 // prefix is what the names of all cgroups of the server begin with.
 func (s stamp) prefix() string {
-	return fmt.Sprintf("%s%d-%d-%d-", cgroupPrefix, s.namespace, s.pid, s.start)
+	return fmt.Sprintf("%s%d-%d-%d-", cgroupPrefix, s.pid, s.start, s.namespace)
 }
 
 func (s stamp) leafName() string { return s.prefix() + leafSuffix }
@@ -80,9 +80,9 @@ func parseStamp(name string) (stamp, bool) {
 	if !ok || len(f) != 4 {
 		return stamp{}, false
 	}
-	ns, err1 := strconv.ParseUint(f[0], 10, 64)
-	pid, err2 := strconv.ParseInt(f[1], 10, 32)
-	start, err3 := strconv.ParseUint(f[2], 10, 64)
+	pid, err1 := strconv.ParseInt(f[0], 10, 32)
+	start, err2 := strconv.ParseUint(f[1], 10, 64)
+	ns, err3 := strconv.ParseUint(f[2], 10, 64)
 	s := stamp{ns, int(pid), start}
 	if err1 != nil || err2 != nil || err3 != nil || pid <= 0 || !strings.HasPrefix(name, s.prefix()) {
 		return stamp{}, false

@@ -31,8 +31,8 @@ func TestCgroupNames(t *testing.T) {
 		t.Error("a run is taken for the server's own cgroup, or the other way round")
 	}
 	for _, bad := range []string{
-		"", "airlock", "airlock-", "airlock-1-2-3", "airlock-x-2-3-a", "airlock-1-0-3-a", "airlock-1--2-3-a",
-		"airlock-01-2-3-a", "airlock-+1-2-3-a", "xairlock-1-2-3-a", "airlock-1-99999999999-3-a",
+		"", "airlock", "airlock-", "airlock-1-2-3", "airlock-x-2-3-a", "airlock-0-2-3-a", "airlock-1--2-3-a",
+		"airlock-01-2-3-a", "airlock-+1-2-3-a", "xairlock-1-2-3-a", "airlock-99999999999-2-3-a",
 	} {
 		if s, ok := parseStamp(bad); ok {
 			t.Errorf("%q is read as %+v", bad, s)
