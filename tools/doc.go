@@ -8,7 +8,7 @@
 // writes the arguments of calls, and what it writes may come from a web page or a file that it read;
 // and a run controls every byte of its output and the names of its files. So:
 //
-//   - Arguments are checked against what the schema says, by [Request]'s makers, before anything
+//   - Arguments are checked against what the schema says before they become a [Request], and nothing
 //     else sees them. Nothing of them is a path, a name or a flag for the server itself.
 //   - Output becomes valid text without anything that drives a terminal, within a bound ([Output]).
 //   - Of a result's text only the lines after the last line that begins with "exit=" are airlock's,
