@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -46,11 +45,6 @@ func Defaults() Config {
 
 var backends = []string{"auto", "native", "bwrap", "direct"}
 
-var (
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	envPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*\*?)$`)
-)
-
 // Validate checks each value by itself. The error joins one error for each wrong value, in the order of
 // the keys, and each begins with the key's name.
 func (c Config) Validate() error {
@@ -77,12 +71,12 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, name := range c.PassEnv {
-		if !envPattern.MatchString(name) {
+		if !isName(strings.TrimSuffix(name, "*")) {
 			wrong("pass_env", "%q is not the name of a variable (a * may stand at its end)", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-		if !envName.MatchString(name) {
+		if !isName(name) {
 			wrong("env", "%q is not the name of a variable", name)
 		} else if strings.ContainsRune(c.Env[name], 0) {
 			wrong("env", "the value of %s holds a NUL byte", name)
@@ -117,7 +111,7 @@ func (c Config) Environ(environ []string) []string {
 	passed := map[string]string{}
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
-		if envName.MatchString(name) && slices.ContainsFunc(c.PassEnv, func(p string) bool { return matchName(p, name) }) {
+		if isName(name) && slices.ContainsFunc(c.PassEnv, func(p string) bool { return matchName(p, name) }) {
 			passed[name] = value
 		}
 	}
@@ -127,6 +121,18 @@ func (c Config) Environ(environ []string) []string {
 		out = append(out, name+"="+passed[name])
 	}
 	return out
+}
+
+// isName reports whether s is the name of a variable as shells have them. An exported bash function,
+// whose name ends in %%, is none.
+func isName(s string) bool {
+	for i, r := range []byte(s) {
+		letter := r == '_' || 'a' <= r|0x20 && r|0x20 <= 'z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
 }
 
 func matchName(pattern, name string) bool {

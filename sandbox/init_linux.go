@@ -33,6 +33,9 @@ func initMain() {
 	runtime.LockOSThread()
 	runtime.GOMAXPROCS(2)
 
+	// For whoever looks at the host's processes; exec named this one after a descriptor.
+	_ = os.WriteFile("/proc/self/comm", []byte(initName), 0)
+
 	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored)
 	go func() {

@@ -59,7 +59,9 @@ const (
 	MountMask MountKind = "mask"
 )
 
-// Mount is one thing that a run sees besides the skeleton. Paths are absolute and clean.
+// Mount is one thing that a run sees besides the skeleton. Paths are absolute and clean, and no part of
+// them is a symbolic link; [FollowLinks] and [Show] make such paths. Where Target is missing it is made,
+// but never inside of another mount, least of all the workspace.
 type Mount struct {
 	Kind    MountKind
 	Source  string
@@ -73,7 +75,8 @@ type Mount struct {
 	Optional bool
 
 	// Upper and Work are the writable layer and the work directory of MountOverlay, on one
-	// filesystem, both empty directories unless Upper is prepared by the caller.
+	// filesystem, both empty directories unless Upper is prepared by the caller. The overlay is
+	// volatile: a pair of them serves one run.
 	Upper, Work string
 }
 

@@ -40,6 +40,9 @@ func HostSystem(env []string, uid, gid int) (System, error) {
 	for _, dir := range systemDirs {
 		s.show(dir)
 	}
+	if text, err := os.Readlink("/var/run"); err == nil {
+		s.Mounts = append(s.Mounts, Mount{Kind: MountSymlink, Source: text, Target: "/var/run"}) // to the run's own
+	}
 	s.showEtc()
 	s.Mounts = append(s.Mounts, s.Account.files()...)
 	s.showToolchains(env)

@@ -18,14 +18,14 @@ func (s Spec) validate() error {
 func (s Spec) check() error {
 	for _, r := range s.ID {
 		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-", r) {
-			return fmt.Errorf("ID %q holds more than letters, digits and '-'", s.ID)
+			return fmt.Errorf("id %q holds more than letters, digits and '-'", s.ID)
 		}
 	}
 	if s.ID == "" || len(s.ID) > 64 {
-		return fmt.Errorf("ID %q is empty or longer than 64 bytes", s.ID)
+		return fmt.Errorf("id %q is empty or longer than 64 bytes", s.ID)
 	}
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
-		return errors.New("Argv is empty")
+		return errors.New("argv is empty")
 	}
 	for _, text := range [][]string{s.Argv, s.Env} {
 		for _, t := range text {
@@ -36,20 +36,20 @@ func (s Spec) check() error {
 	}
 	for _, e := range s.Env {
 		if strings.IndexByte(e, '=') < 1 {
-			return fmt.Errorf("Env holds %q, which is not KEY=VALUE", e)
+			return fmt.Errorf("env holds %q, which is not KEY=VALUE", e)
 		}
 	}
 	if s.UID < 0 || s.GID < 0 {
-		return errors.New("UID or GID is negative")
+		return errors.New("uid or gid is negative")
 	}
 	if len(s.Hostname) > 64 || strings.ContainsRune(s.Hostname, 0) {
-		return fmt.Errorf("Hostname %q is longer than 64 bytes or holds a NUL byte", s.Hostname)
+		return fmt.Errorf("hostname %q is longer than 64 bytes or holds a NUL byte", s.Hostname)
 	}
-	if err := checkPath("Dir", s.Dir); err != nil {
+	if err := checkPath("dir", s.Dir); err != nil {
 		return err
 	}
 	if s.Home != "" {
-		if err := checkPath("Home", s.Home); err != nil {
+		if err := checkPath("home", s.Home); err != nil {
 			return err
 		}
 	}
@@ -62,36 +62,36 @@ func (s Spec) check() error {
 }
 
 func (m Mount) check() error {
-	if err := checkPath("Mounts: Target", m.Target); err != nil {
+	if err := checkPath("mounts: target", m.Target); err != nil {
 		return err
 	}
 	if m.Target == "/" {
-		return errors.New("Mounts: Target is the root")
+		return errors.New("mounts: target is the root")
 	}
 	for _, own := range []string{"/proc", "/dev"} {
 		if under(m.Target, own) {
-			return fmt.Errorf("Mounts: Target %q lies in %s, which is the sandbox's own", m.Target, own)
+			return fmt.Errorf("mounts: target %q lies in %s, which is the sandbox's own", m.Target, own)
 		}
 	}
 	switch m.Kind {
 	case MountBind:
-		return checkPath("Mounts: Source", m.Source)
+		return checkPath("mounts: source", m.Source)
 	case MountOverlay:
-		for what, p := range map[string]string{"Source": m.Source, "Upper": m.Upper, "Work": m.Work} {
-			if err := checkPath("Mounts: "+what, p); err != nil {
+		for what, p := range map[string]string{"source": m.Source, "upper": m.Upper, "work": m.Work} {
+			if err := checkPath("mounts: "+what, p); err != nil {
 				return err
 			}
 		}
 		return nil
 	case MountSymlink:
 		if m.Source == "" || strings.ContainsRune(m.Source, 0) {
-			return fmt.Errorf("Mounts: the link %q has no text or a NUL byte in it", m.Target)
+			return fmt.Errorf("mounts: the link %q has no text or a NUL byte in it", m.Target)
 		}
 		return nil
 	case MountFile, MountMask:
 		return nil
 	}
-	return fmt.Errorf("Mounts: kind %q is not known", m.Kind)
+	return fmt.Errorf("mounts: kind %q is not known", m.Kind)
 }
 
 func checkPath(what, p string) error {

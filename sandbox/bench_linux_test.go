@@ -1,0 +1,31 @@
+package sandbox
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+// BenchmarkRun is a run of true from start to end, with the host's system and a workspace on an overlay.
+func BenchmarkRun(b *testing.B) {
+	n := newNative(b)
+	dir := b.TempDir()
+	system := testSpec(b, "true")
+	for b.Loop() {
+		spec := system
+		spec.Mounts = slices.Clone(system.Mounts)
+		onOverlay(b, &spec, dir) // a layer is used once
+		if exit, out := doRun(b, n, spec, ""); exit != (Exit{}) {
+			b.Fatal(exit, out)
+		}
+	}
+}
+
+// BenchmarkBare is the same program without a sandbox, to compare with.
+func BenchmarkBare(b *testing.B) {
+	for b.Loop() {
+		if err := exec.Command("/usr/bin/true").Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
