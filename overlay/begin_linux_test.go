@@ -62,16 +62,17 @@ func TestClock(t *testing.T) {
 	if got := f.land(txn).Summary(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	m := marker{at: stamp{100, 0}, boot: time.Second}
+	m := marker{stamp{100, 0}, time.Second - 5, time.Second}
 	for _, tt := range []struct {
 		later  marker
 		steady bool
 	}{
-		{marker{stamp{101, 0}, 2 * time.Second}, true},
-		{marker{stamp{100, 990_000_000}, 2 * time.Second}, true}, // a coarse stamp
-		{marker{stamp{100, 900_000_000}, 2 * time.Second}, false},
-		{marker{stamp{90, 0}, 2 * time.Second}, false},
-		{marker{stamp{5000, 0}, 2 * time.Second}, true}, // set forward: harmless
+		{marker{stamp{101, 0}, 2 * time.Second, 2 * time.Second}, true},
+		{marker{stamp{100, 990_000_000}, 2 * time.Second, 2 * time.Second}, true}, // a coarse stamp
+		{marker{stamp{100, 900_000_000}, 2 * time.Second, 3 * time.Second}, false},
+		{marker{stamp{100, 500_000_000}, 1500 * time.Millisecond, 9 * time.Second}, true}, // no CPU for a while
+		{marker{stamp{90, 0}, 2 * time.Second, 2 * time.Second}, false},
+		{marker{stamp{5000, 0}, 2 * time.Second, 2 * time.Second}, true}, // set forward: harmless
 	} {
 		if got := m.steadyUntil(tt.later); got != tt.steady {
 			t.Errorf("until %v: %v", tt.later, got)

@@ -68,7 +68,11 @@ func retry[T any](f func() (T, error)) (T, error) {
 	}
 }
 
+// fail makes the error of an operation on a path of the tree; nil stays nil.
 func (t *tree) fail(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &os.PathError{Op: op, Path: filepath.Join(t.path, path), Err: err}
 }
 
@@ -142,7 +146,7 @@ func (t *tree) readlink(path string) (text string, err error) {
 // chmod sets the mode of what is at path, which must not be a link.
 func (t *tree) chmod(path string, mode uint32) error {
 	return t.through(path, func(proc string) error {
-		return t.fail2("chmod", path, unix.Chmod(proc, mode))
+		return t.fail("chmod", path, unix.Chmod(proc, mode))
 	})
 }
 
@@ -162,14 +166,6 @@ func (t *tree) through(path string, f func(proc string) error) error {
 		return t.fail("open", path, unix.ELOOP)
 	}
 	return f("/proc/self/fd/" + strconv.Itoa(fd))
-}
-
-// fail2 is fail that leaves nil as it is.
-func (t *tree) fail2(op, path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return t.fail(op, path, err)
 }
 
 // move renames from a path of one tree to a path of another. The flags are those of renameat2;

@@ -31,43 +31,6 @@ type collector struct {
 	stripped []Withheld // parts of changes that do land
 }
 
-// place is a directory of the walk that the layer and the workspace both have.
-type place struct {
-	path   string
-	host   inode
-	marks  marks
-	opaque bool // what the workspace has in it, and the layer has not, was removed by the run
-	// swapped is set where the directory, or one that it lies in, may have been swapped for another.
-	swapped bool
-	git     string // the innermost git directory at or above path, "" if none
-	unit    string // the outermost
-}
-
-// below returns the place of a directory in p.
-func (p place) below(path string, host inode) place {
-	p.path, p.host, p.marks = path, host, marks{}
-	return p
-}
-
-// enterGit notes that p is a git directory.
-func (p *place) enterGit() {
-	p.git = p.path
-	if p.unit == "" {
-		p.unit = p.path
-	}
-}
-
-// entry is a name in a place.
-type entry struct {
-	name  string
-	path  string
-	run   inode
-	marks marks
-	host  inode
-	gone  bool // the run removed it
-	held  bool // it would make a git directory of one that has what git obeys
-}
-
 // collect walks the layer.
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
@@ -77,6 +40,14 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	run, err := statAt(c.upper.fd, "")
 	if err != nil {
 		return c, err
+	}
+	if mode, known := c.modes[""]; known {
+		run.mode = mode
+	} else if run.mode&0o500 != 0o500 {
+		c.modes[""] = run.mode
+		if err := unix.Fchmod(c.upper.fd, run.mode|0o500); err != nil {
+			return c, c.upper.fail("chmod", "", err)
+		}
 	}
 	host, err := statAt(c.host.fd, "")
 	if err != nil {
@@ -89,18 +60,26 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	if m.opaque {
 		return c, redirectError(".") // the root of a layer always lies over the workspace
 	}
-	root := place{host: host, marks: m}
-	if run.mode != host.mode {
-		c.changes = append(c.changes, change{
-			kind: setMode, path: "", run: run, host: host, modified: []string{"."},
-			conflict: c.dirTouched(host),
-		})
-	}
-	if err := c.dir(root); err != nil {
+	c.rootMode(run, host)
+	if err := c.dir(place{host: host, marks: m}); err != nil {
 		return c, err
 	}
 	c.resolveVanished()
 	return c, nil
+}
+
+// rootMode judges the mode of the workspace itself. One that would shut its owner out stays in the
+// layer: no later run could mend it.
+func (c *collector) rootMode(run, host inode) {
+	switch {
+	case run.mode == host.mode:
+	case run.mode&0o700 != 0o700:
+		c.withhold(".", "shuts the workspace's owner out")
+	default:
+		c.changes = append(c.changes, change{
+			kind: setMode, run: run, host: host, modified: []string{"."}, conflict: c.dirTouched(host),
+		})
+	}
 }
 
 // count is the number of changes that a person would count.
@@ -127,125 +106,6 @@ func (c *collector) dir(p place) error {
 		}
 	}
 	return nil
-}
-
-// entries reads the names of a place. It also finds out whether it is a git directory.
-func (c *collector) entries(p *place) ([]entry, error) {
-	names, err := c.upper.list(p.path)
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]entry, 0, len(names))
-	err = c.upper.at(p.path, func(fd int) error {
-		for _, name := range names {
-			e := entry{name: name, path: joinPath(p.path, name)}
-			if err := c.read(fd, &e, p.marks); err != nil {
-				return err
-			}
-			entries = append(entries, e)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if p.opaque {
-		below, err := c.host.list(p.path)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range below {
-			if _, found := slices.BinarySearch(names, name); !found {
-				entries = append(entries, entry{name: name, path: joinPath(p.path, name), gone: true})
-			}
-		}
-	}
-	return entries, c.host.at(p.path, func(fd int) error {
-		for i := range entries {
-			var err error
-			if entries[i].host, err = statAt(fd, entries[i].name); err != nil {
-				return err
-			}
-		}
-		return c.findGit(p, entries, fd)
-	})
-}
-
-// findGit notes whether p is a git directory once the run has landed, and holds back what would
-// make it one around files that git obeys: those landed when they meant nothing.
-func (c *collector) findGit(p *place, entries []entry, host int) error {
-	has := func(name string) bool {
-		i, err := statAt(host, name)
-		return err == nil && i.kind != absent
-	}
-	will := func(name string) bool {
-		if i, found := slices.BinarySearchFunc(entries, name, func(e entry, name string) int {
-			return strings.Compare(e.name, name)
-		}); found {
-			return !entries[i].gone
-		}
-		return !p.opaque && has(name)
-	}
-	if p.opaque {
-		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	}
-	name := baseName(p.path)
-	if !isGitDir(name, will) && !isGitDir(name, has) {
-		return nil
-	}
-	p.enterGit()
-	if isGitDir(name, has) || !slices.ContainsFunc(gitDangerous, has) {
-		return nil
-	}
-	for i := range entries {
-		if slices.Contains(gitEssential, entries[i].name) && entries[i].host.kind == absent {
-			entries[i].held = true
-		}
-	}
-	return nil
-}
-
-// read says what name is in the open directory of the layer, whose own marks are given.
-func (c *collector) read(fd int, e *entry, dir marks) (err error) {
-	if e.run, err = statAt(fd, e.name); err != nil {
-		return err
-	}
-	if e.run.whiteout {
-		e.gone = true
-		return nil
-	}
-	if e.run.kind != regular && e.run.kind != directory {
-		return nil // attributes of the user class exist on these two only
-	}
-	if err := c.makeReadable(e); err != nil {
-		return err
-	}
-	var redirect bool
-	if e.marks, redirect, err = readMarks(fd, e.name); err != nil {
-		return c.upper.fail("read attributes of", e.path, err)
-	}
-	if redirect {
-		return redirectError(e.path)
-	}
-	e.gone = e.marks.whiteout && dir.xattrs && e.run.kind == regular && e.run.size == 0
-	return nil
-}
-
-// makeReadable opens an entry of the layer up to its owner, who may be us without root's rights.
-func (c *collector) makeReadable(e *entry) error {
-	need := uint32(0o400)
-	if e.run.kind == directory {
-		need = 0o500
-	}
-	if mode, known := c.modes[e.path]; known {
-		e.run.mode = mode // a second walk
-		return nil
-	}
-	if e.run.mode&need == need {
-		return nil
-	}
-	c.modes[e.path] = e.run.mode
-	return c.upper.chmod(e.path, e.run.mode|need)
 }
 
 // entry judges one name.

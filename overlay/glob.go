@@ -96,11 +96,10 @@ func (g glob) match(path string, isDir bool) bool {
 // checkName finds the mistakes that matchName would otherwise have to guess about.
 func checkName(pattern string) error {
 	for pattern != "" {
-		tok, rest, err := nextToken(pattern)
+		_, rest, err := nextToken(pattern)
 		if err != nil {
 			return err
 		}
-		_ = tok
 		pattern = rest
 	}
 	return nil

@@ -40,7 +40,7 @@ type inode struct {
 // setID are the mode bits that never land on a file.
 const setID = 0o6000
 
-// landed is the mode that an entry has after it landed.
+// landedMode is the mode that an entry has after it landed.
 func (i inode) landedMode() uint32 {
 	if i.kind == regular {
 		return i.mode &^ setID

@@ -101,7 +101,12 @@ func (l *lander) run(steps []step) error {
 	if err != nil {
 		err = l.takeBack(err)
 	}
-	return errors.Join(err, l.leaveFootprints())
+	l.leaveFootprints()
+	if !l.t.stuck {
+		// Nothing in the layer is needed any more. If this fails it is only kept for longer.
+		_ = unix.Unlinkat(l.t.dir.fd, "landing", 0)
+	}
+	return err
 }
 
 // begun notes in the layer that it holds content of the workspace from now on.
@@ -221,7 +226,9 @@ func (l *lander) noteBefore(path string) error {
 	return err
 }
 
-func (l *lander) leaveFootprints() error {
+// leaveFootprints notes which directories this landing changed. Without footprints more looks touched
+// than is, so an error is no reason for a landing to fail.
+func (l *lander) leaveFootprints() {
 	var prints []footprint
 	for path, before := range l.before {
 		after, err := l.host.stat(path)
@@ -229,7 +236,5 @@ func (l *lander) leaveFootprints() error {
 			prints = append(prints, footprint{ino: after.ino, before: before.ctime, after: after.ctime})
 		}
 	}
-	// Without them more looks touched than is: no reason for a landing to fail.
 	_ = addFootprints(l.t.w.state, prints)
-	return nil
 }

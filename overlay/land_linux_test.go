@@ -287,6 +287,20 @@ refs"; ! test -e vend/HEAD; ! test -L .claude`,
 			want: Report{Conflicts: []Conflict{{strings.Repeat("é", 127), strings.Repeat("é", 121) + ".conflict-r1"}}},
 		},
 		{
+			name:  "the mode of the workspace",
+			setup: "chmod 755 .; echo 1 > a",
+			run:   "chmod 775 .; echo 2 > a",
+			want:  Report{Modified: []string{".", "a"}},
+			check: "test $(stat -c %a .) = 775",
+		},
+		{
+			name:  "a workspace that nobody could use",
+			setup: "chmod 755 .; echo 1 > a",
+			run:   "echo 2 > a; chmod 0 .",
+			want:  Report{Modified: []string{"a"}, Withheld: []Withheld{{".", "shuts the workspace's owner out"}}},
+			check: "test $(stat -c %a .) = 755; grep -qx 2 a",
+		},
+		{
 			name: "a tree deeper than a path can be",
 			run: `d=$(printf 'd%.0s' $(seq 200)); i=0; mkdir ok deep; echo 1 > ok/f; cd deep
 				while test $i -lt 60; do mkdir $d; cd -P $d 2>/dev/null || cd $d; i=$((i+1)); done; echo x > bottom`,

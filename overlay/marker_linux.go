@@ -13,8 +13,10 @@ import (
 // whose ctime is at or after it changed after the moment, and one that is before it did not: a ctime
 // cannot be set by hand.
 type marker struct {
-	at   stamp
-	boot time.Duration // the same moment on a clock that nobody sets
+	at stamp
+	// notBefore and notAfter bound the same moment on a clock that nobody sets. A process that waits
+	// for a CPU can be long between two readings.
+	notBefore, notAfter time.Duration
 }
 
 // takeMarker reads the moment from an inode without a name, made in the directory dir.
@@ -33,6 +35,7 @@ func takeMarker(ctx context.Context, dir *tree) (marker, error) {
 		return marker{}, err
 	}
 	for {
+		notBefore := sinceBoot()
 		if err := unix.Fchmod(fd, 0o600); err != nil {
 			return marker{}, dir.fail("chmod marker in", "", err)
 		}
@@ -43,7 +46,7 @@ func takeMarker(ctx context.Context, dir *tree) (marker, error) {
 		if first.ctime != now.ctime {
 			// A clock that was set back in this very moment gives an earlier stamp, which is as good:
 			// it only makes more entries look changed.
-			return marker{at: now.ctime, boot: sinceBoot()}, nil
+			return marker{now.ctime, notBefore, sinceBoot()}, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -68,7 +71,7 @@ func unnamed(dir *tree) (int, error) {
 	if err != nil {
 		return -1, dir.fail("create marker in", "", err)
 	}
-	return fd, dir.fail2("remove", name, unix.Unlinkat(dir.fd, name, 0))
+	return fd, dir.fail("remove", name, unix.Unlinkat(dir.fd, name, 0))
 }
 
 func sinceBoot() time.Duration {
@@ -82,7 +85,7 @@ func sinceBoot() time.Duration {
 // set back, a change can have an earlier stamp than m, and no stamp says anything.
 func (m marker) steadyUntil(later marker) bool {
 	stamped := time.Duration(later.at.sec-m.at.sec)*time.Second + time.Duration(later.at.nsec) - time.Duration(m.at.nsec)
-	passed := later.boot - m.boot
+	passed := later.notBefore - m.notAfter // at least
 	// A clock that is slewed towards its source loses 0.05 % at most, a coarse stamp one tick.
 	return stamped >= passed-passed/1000-20*time.Millisecond
 }

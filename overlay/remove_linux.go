@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -119,7 +120,7 @@ func someNames(fd int) ([]string, error) {
 	f := os.NewFile(uintptr(dup), "directory")
 	defer f.Close()
 	names, err := f.Readdirnames(4096)
-	if len(names) > 0 || err.Error() == "EOF" {
+	if len(names) > 0 || err == io.EOF {
 		return names, nil
 	}
 	return nil, err

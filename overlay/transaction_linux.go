@@ -1,0 +1,154 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Txn is one transaction: a layer, and the moment from which on a change of the workspace is
+// someone else's. It ends with one call of Land or Discard, whatever that returns; the layer is
+// gone then.
+type Txn struct {
+	w       *Workspace
+	run     string
+	dir     *tree // BASE/SERVER/RUN
+	upper   *tree
+	begin   marker
+	trusted bool
+	ended   bool
+	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
+	stuck   bool              // a landing could not be taken back: the layer holds content of the workspace
+}
+
+// Begin starts a transaction. run names it: letters a to z and digits, at most 64, unused by any
+// other transaction of this server that has not ended.
+func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
+	if run == "" || len(run) > 64 || strings.Trim(run, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return nil, fmt.Errorf("overlay: %q is not the id of a run", run)
+	}
+	if err := w.unmoved(); err != nil {
+		return nil, fmt.Errorf("overlay: %w", err)
+	}
+	dir, err := w.scratch.server.mkdir(run, w.scratch.mode)
+	if err != nil {
+		return nil, fmt.Errorf("overlay: %w", err)
+	}
+	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}}
+	if err := t.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
+	}
+	return t, nil
+}
+
+func (t *Txn) prepare(ctx context.Context) (err error) {
+	root, err := statAt(t.w.root.fd, "")
+	if err != nil {
+		return err
+	}
+	if t.upper, err = t.dir.mkdir("upper", root.mode); err != nil {
+		return err
+	}
+	work, err := t.dir.mkdir("work", 0o700)
+	if err != nil {
+		return err
+	}
+	defer work.close()
+	taken, err := t.dir.mkdir("taken", 0o700)
+	if err != nil {
+		return err
+	}
+	defer taken.close()
+	if os.Geteuid() == 0 {
+		for _, d := range []*tree{t.upper, work} {
+			if err := unix.Fchown(d.fd, int(root.uid), int(root.gid)); err != nil {
+				return d.fail("chown", "", err)
+			}
+		}
+	} else {
+		// A group that we are not in can't be given; the files of the run get ours then.
+		_ = unix.Fchown(t.upper.fd, -1, int(root.gid))
+	}
+	// chown drops set-ID bits.
+	if err := unix.Fchmod(t.upper.fd, root.mode); err != nil {
+		return t.upper.fail("chmod", "", err)
+	}
+	if t.w.scratch.inside {
+		if err := unix.Mknodat(t.upper.fd, insideName, unix.S_IFCHR, 0); err != nil {
+			return t.upper.fail("make whiteout", insideName, err)
+		}
+	}
+	// After the landing that goes on now, if any: what it lands was there before this run.
+	lock, err := t.w.lock(ctx, unix.LOCK_SH)
+	if err != nil {
+		return err
+	}
+	defer lock.unlock()
+	t.begin, err = takeMarker(ctx, t.dir)
+	return err
+}
+
+// Layer returns the paths to mount.
+func (t *Txn) Layer() Layer {
+	return Layer{
+		Lower: t.w.root.path,
+		Upper: t.upper.path,
+		Work:  filepath.Join(t.dir.path, "work"),
+	}
+}
+
+// Land brings the changes of the run into the workspace. No process may write to the layer any
+// more, and it must not be mounted.
+//
+// If the error is not nil, nothing landed, and the Report says how many changes were thrown away.
+// A conflict is not an error.
+func (t *Txn) Land(ctx context.Context) (Report, error) {
+	if t.ended {
+		return Report{}, errors.New("overlay: bug: transaction ended twice")
+	}
+	report, err := t.land(ctx)
+	report.sort()
+	end := t.end()
+	if report.Landed && end != nil {
+		// Close, or the next start, tries again.
+		report.Notes = append(report.Notes, "What is left of the run's layer could not be removed: "+Quote(end.Error())+".")
+		end = nil
+	}
+	if err := errors.Join(err, end); err != nil {
+		return report, fmt.Errorf("overlay: land: %w", err)
+	}
+	return report, nil
+}
+
+// Discard throws the changes of the run away. reason says why, in the words of the summary:
+// "timeout". The conditions are those of Land. The layer is removed even if the error, which then
+// is about counting, is not nil.
+func (t *Txn) Discard(reason string) (Report, error) {
+	if t.ended {
+		return Report{}, errors.New("overlay: bug: transaction ended twice")
+	}
+	c, err := t.collect(context.Background(), t.trusted)
+	report := Report{Discarded: c.count(), Reason: reason}
+	if err := errors.Join(err, t.end()); err != nil {
+		return report, fmt.Errorf("overlay: discard: %w", err)
+	}
+	return report, nil
+}
+
+// end removes the layer, or puts it aside where that would lose something.
+func (t *Txn) end() error {
+	t.ended = true
+	if t.upper != nil {
+		t.upper.close()
+	}
+	defer t.dir.close()
+	if t.stuck {
+		return t.w.scratch.keep(t.w.scratch.server, t.run)
+	}
+	return removeTree(t.w.scratch.server.fd, t.run)
+}
