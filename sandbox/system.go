@@ -114,10 +114,3 @@ func (s *System) covered(real string) bool {
 	}
 	return shown
 }
-
-// mask hides what is at name, if anything is.
-func (s *System) mask(name string) {
-	if _, err := os.Lstat(name); err == nil {
-		s.Mounts = append(s.Mounts, Mount{Kind: MountMask, Target: name})
-	}
-}

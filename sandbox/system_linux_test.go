@@ -40,6 +40,9 @@ func homeWithToolchains(t *testing.T) string {
 
 func TestToolchains(t *testing.T) {
 	home := homeWithToolchains(t)
+	if err := os.Symlink("v22", home+"/.nvm/versions/node/current"); err != nil {
+		t.Fatal(err)
+	}
 	path := []string{home + "/.pyenv/shims", home + "/project/node_modules/.bin", home + "/.cargo/bin", home + "/.nvm/versions/node/v22/bin", "relative", home + "/.local/bin", home, "/usr/bin"}
 	// HOME is another directory than the one that PATH leads into.
 	system, err := HostSystem([]string{"PATH=" + strings.Join(path, ":"), "HOME=" + realTempDir(t)}, os.Geteuid(), os.Getegid())
@@ -51,7 +54,7 @@ func TestToolchains(t *testing.T) {
 		t.Errorf("PATH begins with %q, want %q", got, wantPath)
 	}
 	for name, want := range map[string]bool{
-		"/.pyenv/versions/3.12.1/lib/x": true, "/.cargo/bin": true, "/.local/share/uv/python": false, "/.nvm/versions/node/v22": true,
+		"/.pyenv/versions/3.12.1/lib/x": true, "/.cargo/bin": true, "/.local/share/uv/python": true, "/.nvm/versions/node/v22": true,
 		"/.cargo/credentials.toml": false, "/.cargo": false, "/.nvm/.npmrc": false, "/.nvm/versions/node/v22/etc/npmrc": false,
 		"": false, "/.ssh/id_rsa": false, "/project": false,
 	} {
@@ -64,7 +67,7 @@ func TestToolchains(t *testing.T) {
 	}
 
 	spec := testSpec(t, "sh", "-c", `python-of-the-test; cargo-of-the-test; node; tool-of-the-test
-cd "$0"; cat .cargo/credentials.toml .nvm/.npmrc .nvm/versions/node/v22/etc/npmrc .local/share/uv/credentials/x .ssh/id_rsa .netrc 2>/dev/null
+cd "$0"; cat .cargo/credentials.toml .nvm/.npmrc .nvm/versions/node/v22/etc/npmrc .nvm/versions/node/current/etc/npmrc .local/share/uv/credentials/x .ssh/id_rsa .netrc 2>/dev/null
 ls -A . .cargo; (echo x > .pyenv/x) 2>&1`, home)
 	spec.Env = append([]string{"PATH=" + strings.Join(system.Path, ":")}, system.Env...)
 	spec.Mounts = system.Mounts

@@ -41,7 +41,6 @@ var toolchains = []toolchain{
 	{root: "miniforge3"},
 	{root: "mambaforge"},
 	{root: ".local/bin", asked: true},
-	{root: "bin", asked: true},
 	{root: ".npm-global", parts: []string{"bin", "lib"}, asked: true},
 	{root: ".local/share/pnpm", asked: true},
 }
@@ -55,26 +54,29 @@ var credentialFiles = []string{
 var credentialDirs = []string{"", "*", "versions/*/etc", "versions/node/*/etc", "image/node/*/etc", "node-versions/*/installation/etc"}
 
 // showToolchains adds the toolchains below the homes that PATH leads into, which come first since they
-// are what the person uses, and below the account's and the server's own.
+// are what the person uses, and below the account's. A home that PATH leads into is looked at for all of
+// them: cargo's programs, which are on PATH, are doors to rustup's, which are not.
 func (s *System) showToolchains(env []string) {
 	dirs := strings.Split(getenv(env, "PATH"), ":")
+	var homes []string
 	for _, tc := range toolchains {
-		asked := tc.homesIn(dirs)
-		homes := asked
-		if !tc.asked {
-			homes = append(homes, s.Account.Home, passwdHome(s.Account.UID))
+		homes = append(homes, tc.homesIn(dirs)...)
+	}
+	homes = append(homes, s.Account.Home, passwdHome(s.Account.UID), "/home/linuxbrew")
+
+	for _, tc := range toolchains {
+		within := homes
+		if tc.asked {
+			within = tc.homesIn(dirs)
 		}
-		// Homebrew has a home of its own, which is no user's.
-		if tc.root == ".linuxbrew" {
-			homes = append(homes, "/home/linuxbrew")
-		}
-		for _, home := range homes {
+		for _, home := range within {
 			if !path.IsAbs(home) || path.Clean(home) == "/" {
 				continue
 			}
-			shown := s.showToolchain(path.Join(home, tc.root), tc.parts)
+			root := path.Join(home, tc.root)
+			shown := s.showToolchain(root, tc.parts)
 			if shown && tc.env != "" && path.Clean(home) != s.Account.Home && getenv(s.Env, tc.env) == "" {
-				s.Env = append(s.Env, tc.env+"="+path.Join(home, tc.root))
+				s.Env = append(s.Env, tc.env+"="+root)
 			}
 		}
 	}
@@ -84,8 +86,7 @@ func (s *System) showToolchains(env []string) {
 func (tc toolchain) homesIn(dirs []string) []string {
 	var homes []string
 	for _, dir := range dirs {
-		dir = path.Clean(dir)
-		if home, _, ok := strings.Cut(dir+"/", "/"+tc.root+"/"); ok && path.IsAbs(home) {
+		if home, _, ok := strings.Cut(path.Clean(dir)+"/", "/"+tc.root+"/"); ok && path.IsAbs(home) {
 			homes = append(homes, home)
 		}
 	}
@@ -111,20 +112,24 @@ func (s *System) showToolchain(root string, parts []string) (shown bool) {
 			continue
 		}
 		shown = true
-		real, _, err := FollowLinks(dir)
-		if err != nil {
-			continue
-		}
+		s.maskCredentials(dir)
+	}
+	return shown
+}
+
+// maskCredentials hides what lies in a directory that is shown and is named as credentials are.
+func (s *System) maskCredentials(dir string) {
+	for _, at := range credentialDirs {
 		for _, name := range credentialFiles {
-			for _, at := range credentialDirs {
-				found, _ := filepath.Glob(globQuote(real) + "/" + path.Join(at, name))
-				for _, f := range found {
-					s.mask(f)
+			found, _ := filepath.Glob(globQuote(dir) + "/" + path.Join(at, name))
+			for _, f := range found {
+				// What is reached through a link is hidden where it is, if it can be seen there.
+				if real, _, err := FollowLinks(f); err == nil && s.covered(real) {
+					s.Mounts = append(s.Mounts, Mount{Kind: MountMask, Target: real})
 				}
 			}
 		}
 	}
-	return shown
 }
 
 // globQuote makes a path a pattern that matches it alone.

@@ -77,8 +77,8 @@ func (m Mount) check() error {
 	case MountBind:
 		return checkPath("mounts: source", m.Source)
 	case MountOverlay:
-		for what, p := range map[string]string{"source": m.Source, "upper": m.Upper, "work": m.Work} {
-			if err := checkPath("mounts: "+what, p); err != nil {
+		for _, p := range [][2]string{{"source", m.Source}, {"upper", m.Upper}, {"work", m.Work}} {
+			if err := checkPath("mounts: "+p[0], p[1]); err != nil {
 				return err
 			}
 		}
