@@ -33,7 +33,7 @@ type document struct {
 // decode reads the document, strictly: every key must be one of the configuration's, spelled exactly,
 // set once and of the right kind. The error holds one fault or more, each with its line.
 func (d document) decode() (decoded, error) {
-	if err := d.checkEncoding(); err != nil {
+	if err := d.checkForm(); err != nil {
 		return decoded{}, err
 	}
 	var tree map[string]any
@@ -42,20 +42,26 @@ func (d document) decode() (decoded, error) {
 		return decoded{}, d.parseFault(err)
 	}
 	out := decoded{lines: map[string]int{}}
+	known := configKeys()
 	var faults []error
 	blamed := map[string]bool{} // keys that a fault names; what is below them is passed over
 	for _, path := range meta.Keys() {
-		key, err := d.checkKey(tree, path)
+		if len(faults) == maxFaults {
+			break
+		}
+		key, name := knownKey(known, path)
+		if _, seen := out.lines[name]; seen && key != nil {
+			continue // an entry of a table that is a value
+		}
+		fault := d.checkKey(known, tree, path)
 		switch {
-		case err != nil:
-			if !blamed[err.Key] {
-				blamed[err.Key] = true
-				err.Where = d.at(lineOf(d.text, path, meta.Keys())).String()
-				faults = append(faults, err)
-			}
-		case key != nil && !slices.ContainsFunc(out.keys, func(k configKey) bool { return k.name == key.name }):
+		case fault != nil && !blamed[fault.Key]:
+			blamed[fault.Key] = true
+			fault.Where = d.at(lineOf(d.text, path, meta.Keys())).String()
+			faults = append(faults, fault)
+		case fault == nil && key != nil:
 			out.keys = append(out.keys, *key)
-			out.lines[key.name] = lineOf(d.text, path, meta.Keys())
+			out.lines[name] = lineOf(d.text, path, meta.Keys())
 		}
 	}
 	if len(faults) > 0 {
@@ -71,12 +77,17 @@ func (d document) decode() (decoded, error) {
 	return out, nil
 }
 
-// maxDocument bounds a configuration file; a real one has a few KiB.
-const maxDocument = 1 << 20
+const (
+	// maxDocument bounds a configuration file, in bytes; a real one has a few thousand.
+	maxDocument = 1 << 20
+	// maxFaults bounds how many unknown keys are reported at once. To find the line of one takes a pass
+	// over the document, and a hostile one could have thousands.
+	maxFaults = 10
+)
 
-// checkEncoding refuses what the decoder would pass over: a byte order mark, which other readers of
-// the same file take for part of the first key.
-func (d document) checkEncoding() error {
+// checkForm refuses what the decoder would pass over or choke on: a byte order mark, which other
+// readers of the same file take for part of the first key, and documents made to take long.
+func (d document) checkForm() error {
 	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
 		if bytes.HasPrefix(d.text, []byte(mark)) {
 			return &fault{Where: d.at(1).String(), Msg: "begins with a byte order mark", Hint: "save the file as plain UTF-8"}
@@ -85,48 +96,69 @@ func (d document) checkEncoding() error {
 	if len(d.text) > maxDocument {
 		return &fault{Where: d.origin.String(), Msg: fmt.Sprintf("longer than %d bytes", maxDocument)}
 	}
+	if line := tooDeep(d.text); line > 0 {
+		return &fault{Where: d.at(line).String(), Msg: fmt.Sprintf("is nested more than %d deep", maxDepth)}
+	}
 	return nil
 }
 
-// checkKey judges one key of the document, by its path. It returns nil and nil for a section's header
-// and for what lies inside a value.
-func (d document) checkKey(tree map[string]any, path toml.Key) (*configKey, *fault) {
-	keys := configKeys()
-	var value any = tree
-	for i := range path {
-		name := strings.Join(path[:i+1], ".")
-		table, ok := value.(map[string]any)
-		if !ok || strings.Contains(path[i], ".") {
-			return nil, &fault{Key: shownKey(path[:i+1]), Msg: "unknown key"}
-		}
-		value = table[path[i]]
-		if key, ok := findKey(name); ok {
-			if err := key.checkShape(value); err != nil {
-				return nil, &fault{Key: name, Msg: err.Error()}
-			}
-			return &key, nil // what is deeper is part of the value, and checked with it
-		}
-		if !slices.ContainsFunc(keys, func(k configKey) bool { return strings.HasPrefix(k.name, name+".") }) {
-			return nil, d.unknownKey(path[:i+1])
-		}
-		if _, ok := value.(map[string]any); !ok {
-			return nil, &fault{Key: name, Msg: fmt.Sprintf("is a section, written as [%s]", name)}
+// knownKey returns the key of the configuration that a path of the document sets, or sets an entry of.
+func knownKey(known []configKey, path toml.Key) (*configKey, string) {
+	for i := range known {
+		depth := strings.Count(known[i].name, ".") + 1
+		if len(path) >= depth && slices.Equal(strings.Split(known[i].name, "."), path[:depth]) {
+			return &known[i], known[i].name
 		}
 	}
-	return nil, nil
+	return nil, ""
+}
+
+// checkKey judges one key of the document, by its path. The fault it returns has no place yet.
+func (d document) checkKey(known []configKey, tree map[string]any, path toml.Key) *fault {
+	var value any = tree
+	for i := range path {
+		table, ok := value.(map[string]any)
+		if !ok {
+			return &fault{Key: shownKey(path[:i+1]), Msg: "unknown key"}
+		}
+		value = table[path[i]]
+		if key, name := knownKey(known, path[:i+1]); key != nil {
+			if err := key.checkShape(value); err != nil {
+				return &fault{Key: name, Msg: err.Error()}
+			}
+			return nil // what is deeper is part of the value, and checked with it
+		}
+		if !isSection(known, path[:i+1]) {
+			return unknownKey(known, path[:i+1])
+		}
+		if _, ok := value.(map[string]any); !ok {
+			name := shownKey(path[:i+1])
+			return &fault{Key: name, Msg: fmt.Sprintf("is a section, written as [%s]", name)}
+		}
+	}
+	return nil
+}
+
+// isSection reports whether keys of the configuration lie below a path.
+func isSection(known []configKey, path toml.Key) bool {
+	return slices.ContainsFunc(known, func(k configKey) bool {
+		parts := strings.Split(k.name, ".")
+		return len(parts) > len(path) && slices.Equal(parts[:len(path)], path)
+	})
 }
 
 // unknownKey offers the nearest key at the same depth.
-func (d document) unknownKey(path toml.Key) *fault {
+func unknownKey(known []configKey, path toml.Key) *fault {
 	f := &fault{Key: shownKey(path), Msg: "unknown key"}
+	last := len(path) - 1
 	var siblings []string
-	for _, k := range configKeys() {
+	for _, k := range known {
 		parts := strings.Split(k.name, ".")
-		if len(parts) >= len(path) && slices.Equal(parts[:len(path)-1], path[:len(path)-1]) {
-			siblings = append(siblings, parts[len(path)-1])
+		if len(parts) > last && slices.Equal(parts[:last], path[:last]) {
+			siblings = append(siblings, parts[last])
 		}
 	}
-	if near := nearest(path[len(path)-1], siblings); near != "" {
+	if near := nearest(path[last], siblings); near != "" {
 		f.Msg += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return f
@@ -187,7 +219,8 @@ func (d document) at(line int) origin {
 // knows the positions of keys but shows them only in the errors that it makes itself; so it is given a
 // type in which exactly this key fails to decode. all are the document's keys.
 func lineOf(text []byte, path toml.Key, all []toml.Key) int {
-	for ; len(path) > 0; path = path[:len(path)-1] {
+	const deep = 4 // no key of ours is as deep, and each level is a type
+	for path = path[:min(len(path), deep)]; len(path) > 0; path = path[:len(path)-1] {
 		t := reflect.TypeFor[tripwire]()
 		for i := len(path) - 1; i >= 0; i-- {
 			fields := []reflect.StructField{{Name: "F", Type: t, Tag: tomlTag(path[i])}}

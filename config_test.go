@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
@@ -300,4 +302,52 @@ func FuzzDecode(f *testing.F) {
 			_ = s.check()
 		}
 	})
+}
+
+// A project's policy is at most 64 KiB, but all of it can be meant to take long.
+func TestHostileDocuments(t *testing.T) {
+	many := func(unit func(i int) string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < maxPolicy-100; i++ {
+			b.WriteString(unit(i))
+		}
+		return b.String()
+	}
+	for name, text := range map[string]string{
+		"unknown keys":     many(func(i int) string { return fmt.Sprintf("k%d=1\n", i) }),
+		"unknown sections": many(func(i int) string { return fmt.Sprintf("[s%d]\n", i) }),
+		"deep key":         strings.Repeat("a.", maxPolicy/2-10) + "a=1",
+		"deep section":     "[" + strings.Repeat("a.", maxPolicy/2-10) + "a]",
+		"deep list":        "a=" + strings.Repeat("[", maxPolicy-10),
+		"deep tables":      many(func(int) string { return "a={a=" }),
+		"one table":        "[sandbox.env]\n" + many(func(i int) string { return fmt.Sprintf("k%d=''\n", i) }),
+		"one list":         "[network]\ndeny=[" + many(func(int) string { return "'a'," }) + "]",
+		"cases":            "[limits]\n" + many(func(i int) string { return caseOf("max_timeout_processes", i) + "=1\n" }),
+		"long name":        strings.Repeat("a", maxPolicy-10) + "=1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			_, err := userOf(t, "").under(policyOf(text), false)
+			if took := time.Since(start); took > 3*time.Second {
+				t.Errorf("took %v (error %.200v)", took, err)
+			}
+			if err == nil && name != "one list" {
+				t.Error("accepted")
+			}
+			if err != nil && len(err.Error()) > 4000 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// caseOf spells a word with the case of its letters by the bits of i.
+func caseOf(word string, i int) string {
+	letters := []byte(word)
+	for n := range letters {
+		if i>>n&1 == 1 {
+			letters[n] &^= 'a' - 'A'
+		}
+	}
+	return string(letters)
 }
