@@ -275,12 +275,7 @@ func generic(v any) any {
 // Whatever a file holds, reading it ends with settings that are valid or with a fault that names the
 // place and, of a file that may not be quoted, nothing of it.
 func FuzzDecode(f *testing.F) {
-	example, err := os.ReadFile("config.example.toml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(string(example))
-	for _, s := range []string{"[limits]\ntimeout = 1\n", "a.b.c = 1\n[a]\n", "[[network]]\n", "\ufeff", "x = \"\"\"\n\n", "[packages.r]\n[packages]\n", "'' = 1", "[limits]\ncpu = nan\n"} {
+	for _, s := range []string{"[limits]\ntimeout = 1\n", "a.b.c = 1\n[a]\n", "[[network]]\n", "\ufeff", "x = \"\"\"\n\n", "[packages.r]\n[packages]\n", "'' = 1", "[limits]\ncpu = nan\n", "[network]\nallow = ['*.a.test']\n[sandbox.env]\nA = 'b'\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
