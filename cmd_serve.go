@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"log/slog"
 	"os"
@@ -97,7 +98,12 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			return runner, nil
 		},
 	})
-	if err := tools.Serve(ctx, a.stdin, a.stdout, server); err != nil && ctx.Err() == nil {
+	err := tools.Serve(ctx, a.stdin, a.stdout, server)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, tools.ErrClientGone): // many clients leave like that
+		log.Info("the conversation ended", "reason", err)
+	default:
 		log.Error("the conversation ended", "err", err)
 		return exitFailed
 	}

@@ -95,6 +95,7 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 // opened is a workspace with the settings that hold in it.
 type opened struct {
 	dir      string // real path
+	alias    string // an absolute path that leads to dir, as it was given
 	settings settings
 	policy   *projectPolicy // nil if the project has none
 	trusted  bool           // the policy was accepted as it is
@@ -106,7 +107,10 @@ func (s setup) open(dir string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	o := opened{dir: real, settings: s.user}
+	o := opened{dir: real, alias: real, settings: s.user}
+	if abs, err := filepath.Abs(dir); err == nil {
+		o.alias = abs
+	}
 	if o.policy, err = readProjectPolicy(real); err != nil || o.policy == nil {
 		return o, err
 	}

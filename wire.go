@@ -33,12 +33,13 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	}
 	options := tools.RunnerOptions{
 		View:     view,
-		Policy:   o.settings.describe(),
 		Identity: tools.Identity{UID: uid, GID: gid, Name: system.Account.Name, Home: system.Account.Home},
 	}
 	if options.Backend, err = o.settings.backend(); err != nil {
 		return nil, err
 	}
+	options.Policy = o.settings.describe()
+	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
 		if options.Layers, err = overlay.Open(o.dir, p.state, o.settings.Workspace); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
@@ -54,6 +55,25 @@ func (s settings) backend() (sandbox.Backend, error) {
 		return sandbox.Direct{}, nil
 	}
 	return sandbox.NewNative()
+}
+
+// unheld says which of the limits nothing on this host holds, a sentence at most.
+func unheld(backend sandbox.Backend, l tools.Limits) []string {
+	if backend.Unconfined() {
+		return []string{"None of these limits but the time and the output is held: runs are not sandboxed."}
+	}
+	held := backend.Held()
+	var names []string
+	for name, limited := range map[string]bool{"processes": l.Processes > 0, "memory": l.Memory > 0, "files": l.Files > 0, "cpu": l.CPU > 0} {
+		if limited && held[name] == "" {
+			names = append(names, "limits."+name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return []string{"Nothing on this host holds " + strings.Join(names, " and ") + "; airlock doctor tells what would."}
 }
 
 // describe is what the tools' descriptions say of the settings.
@@ -78,6 +98,12 @@ func (o opened) view(system *sandbox.System, environ []string) (tools.View, erro
 		}
 		mounts = append(mounts, shown...)
 	}
+	// The links that lead to the workspace are there too, so that a path that a client knows it by works.
+	_, links, err := sandbox.FollowLinks(o.alias)
+	if err != nil {
+		return tools.View{}, err
+	}
+	mounts = append(mounts, links...)
 	shell := "/bin/sh"
 	if system.Visible("/bin/bash") {
 		shell = "/bin/bash"
@@ -98,6 +124,7 @@ func (o opened) view(system *sandbox.System, environ []string) (tools.View, erro
 	env = append(env, system.Env...)
 	return tools.View{
 		Workspace: o.dir,
+		Alias:     o.alias,
 		Mounts:    mounts,
 		Env:       lastOfEach(append(env, o.settings.Sandbox.Environ(environ)...)),
 		Shell:     shell,

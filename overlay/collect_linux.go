@@ -268,9 +268,9 @@ func (c *collector) noteSetID(path string, run inode) {
 		return
 	}
 	if run.mode&unix.S_ISUID != 0 {
-		c.stripped = append(c.stripped, Withheld{Path: path, Why: "set-user-ID bit removed"})
+		c.stripped = append(c.stripped, Withheld{Path: path, Why: "setuid bit removed"})
 	}
 	if run.mode&unix.S_ISGID != 0 {
-		c.stripped = append(c.stripped, Withheld{Path: path, Why: "set-group-ID bit removed"})
+		c.stripped = append(c.stripped, Withheld{Path: path, Why: "setgid bit removed"})
 	}
 }

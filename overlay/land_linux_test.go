@@ -180,7 +180,7 @@ b' '-rf' '"q"' "$(printf '\377\376')" A a`,
 					"\"q\"", "-rf", "A", "a", "a\nb", "g", "new", "private", "ro/deep", "ro/x", "s", "shut/x", "\xff\xfe",
 				},
 				Modified: []string{"dm", "other", "ro.txt", "run.sh", "t"},
-				Withheld: []Withheld{{"g", "set-group-ID bit removed"}, {"s", "set-user-ID bit removed"}},
+				Withheld: []Withheld{{"g", "setgid bit removed"}, {"s", "setuid bit removed"}},
 			},
 			check: `test $(stat -c %a run.sh other private s g ro ro/deep dm shut | tr '\n' ,) = 755,755,0,755,711,555,555,700,0,
 				stat -c %y t | grep -q 02.123456789; stat -c %y new | grep -q 02.123456789; test -e ./-rf; test -e A; test -e "$(printf '\377\376')"

@@ -47,8 +47,8 @@ func TestWithheldLine(t *testing.T) {
 	if got := r.WithheldLine(); got != "" {
 		t.Errorf("nothing withheld: %q", got)
 	}
-	r.Withheld = []Withheld{{".mcp.json", "protected"}, {"s", "set-user-ID bit removed"}}
-	if got, want := r.WithheldLine(), "withheld: .mcp.json (protected), s (set-user-ID bit removed)"; got != want {
+	r.Withheld = []Withheld{{".mcp.json", "protected"}, {"s", "setuid bit removed"}}
+	if got, want := r.WithheldLine(), "withheld: .mcp.json (protected), s (setuid bit removed)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for range 20 {

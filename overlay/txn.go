@@ -33,5 +33,5 @@ type Conflict struct {
 // Withheld is a change that did not land although the run did.
 type Withheld struct {
 	Path string
-	Why  string // "protected", "socket", "set-user-ID bit removed", …
+	Why  string // "protected", "socket", "setuid bit removed", …
 }

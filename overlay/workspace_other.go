@@ -36,3 +36,9 @@ func (t *Txn) Land(ctx context.Context) (Report, error) { return Report{}, errUn
 
 // Discard fails.
 func (t *Txn) Discard(reason string) (Report, error) { return Report{}, errUnsupported }
+
+// Usage fails.
+func (t *Txn) Usage(ctx context.Context) (int64, error) { return 0, errUnsupported }
+
+// FinalUsage fails.
+func (t *Txn) FinalUsage(ctx context.Context) (int64, error) { return 0, errUnsupported }

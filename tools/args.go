@@ -137,7 +137,7 @@ func (f field) readString(value json.RawMessage) (string, error) {
 	if strings.ContainsRune(*s, 0) && f.name != "stdin" {
 		return "", fmt.Errorf("takes no NUL character")
 	}
-	if len(*s) > maxArg && f.name != "stdin" && f.name != "code" {
+	if len(*s) > maxArg && !f.long {
 		return "", fmt.Errorf("is %s bytes long; takes at most %s", grouped(int64(len(*s))), grouped(maxArg))
 	}
 	return *s, nil

@@ -17,6 +17,8 @@ import (
 type View struct {
 	// Workspace is the real path of the workspace, where runs see it too.
 	Workspace string
+	// Alias is another path that leads to it through links that Mounts make again, or the same.
+	Alias string
 	// Mounts are the system, toolchains and what sandbox.read names; the workspace is not among them.
 	Mounts []sandbox.Mount
 	// Env is the environment of every run, as KEY=VALUE.
@@ -38,9 +40,13 @@ const maxArgument = 100 << 10
 // compose makes the Spec of a run. layer is nil if the run writes to the workspace itself. The error
 // is for the model.
 func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (sandbox.Spec, error) {
+	dir, err := w.view.inside("cwd", r.Cwd)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
 	spec := sandbox.Spec{
 		ID:      "run-" + id,
-		Dir:     w.directory(r.Cwd),
+		Dir:     dir,
 		Home:    w.identity.Home,
 		UID:     w.identity.UID,
 		GID:     w.identity.GID,
@@ -80,13 +86,19 @@ func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (s
 	return spec, nil
 }
 
-// directory gives the place of cwd inside the sandbox. Links in it are followed there, where they
-// lead to nothing that the run does not see anyway.
-func (w *WorkspaceRunner) directory(cwd string) string {
-	if filepath.IsAbs(cwd) {
-		return filepath.Clean(cwd)
+// inside gives the absolute path of an argument that names something in the workspace. Links in it are
+// followed in the sandbox, where they lead to nothing that the run does not see anyway.
+func (v View) inside(argument, p string) (string, error) {
+	if !filepath.IsAbs(p) {
+		return filepath.Join(v.Workspace, p), nil
 	}
-	return filepath.Join(w.view.Workspace, cwd)
+	for _, root := range []string{v.Workspace, v.Alias} {
+		rest, err := filepath.Rel(root, p)
+		if root != "" && err == nil && filepath.IsLocal(rest) {
+			return filepath.Join(v.Workspace, rest), nil
+		}
+	}
+	return "", fmt.Errorf("%s: %q is outside of the workspace; takes a path inside it, %s", argument, p, v.Workspace)
 }
 
 // python gives what a run_python call executes.
@@ -109,10 +121,11 @@ func (w *WorkspaceRunner) python(r Request) ([]sandbox.Mount, []string, error) {
 	}
 	argv := []string{interpreter.Path}
 	if r.File != "" {
-		argv = append(argv, filepath.Join(w.view.Workspace, r.File))
-		if filepath.IsAbs(r.File) {
-			argv[1] = filepath.Clean(r.File)
+		file, err := w.view.inside("file", r.File)
+		if err != nil {
+			return nil, nil, err
 		}
+		argv = append(argv, file)
 	} else {
 		files, code := w.script(r.Code, "exec(compile(open('"+scriptFile+"', encoding='utf-8').read(), '"+scriptFile+"', 'exec'))")
 		mounts = append(mounts, files...)

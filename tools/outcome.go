@@ -11,8 +11,11 @@ import (
 
 // interrupted is the Result of a run whose context ended before it did.
 func interrupted(ctx context.Context) Result {
-	if errors.Is(context.Cause(ctx), errTimeout) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTimeout):
 		return Result{Status: StatusTimeout}
+	case errors.Is(cause, errDisk):
+		return Result{Status: StatusLimit, Limit: "disk"}
 	}
 	return Result{Status: StatusCancelled}
 }

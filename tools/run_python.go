@@ -10,11 +10,11 @@ import (
 
 // pythonArgs are the arguments of run_python.
 type pythonArgs struct {
-	Code           string            `json:"code" doc:"The program to run. Either this or file."`
+	Code           string            `json:"code" long:"true" doc:"The program to run. Either this or file."`
 	File           string            `json:"file" doc:"A program in the workspace to run. Either this or code."`
 	Args           []string          `json:"args" doc:"The program's arguments, sys.argv[1:]."`
 	Cwd            string            `json:"cwd" doc:"The directory to run in, inside the workspace; the workspace itself if left out."`
-	Stdin          string            `json:"stdin" doc:"What the program reads as its standard input; empty if left out."`
+	Stdin          string            `json:"stdin" long:"true" doc:"What the program reads as its standard input; empty if left out."`
 	Env            map[string]string `json:"env" doc:"Further environment variables."`
 	TimeoutSeconds int64             `json:"timeout_seconds" min:"1" doc:"End the run after this many seconds, and discard its changes."`
 	OnFailure      string            `json:"on_failure" one:"discard|keep" doc:"Whether the changes land if the exit status is not 0."`

@@ -9,9 +9,9 @@ import (
 
 // shellArgs are the arguments of run_shell.
 type shellArgs struct {
-	Command        string            `json:"command" need:"true" doc:"What to run, as a script for bash, or for sh where there is no bash. It may have several lines."`
+	Command        string            `json:"command" long:"true" need:"true" doc:"What to run, as a script for bash, or for sh where there is no bash. It may have several lines."`
 	Cwd            string            `json:"cwd" doc:"The directory to run in, inside the workspace; the workspace itself if left out."`
-	Stdin          string            `json:"stdin" doc:"What the command reads as its standard input; empty if left out."`
+	Stdin          string            `json:"stdin" long:"true" doc:"What the command reads as its standard input; empty if left out."`
 	Env            map[string]string `json:"env" doc:"Further environment variables."`
 	TimeoutSeconds int64             `json:"timeout_seconds" min:"1" doc:"End the run after this many seconds, and discard its changes."`
 	OnFailure      string            `json:"on_failure" one:"discard|keep" doc:"Whether the changes land if the exit status is not 0."`

@@ -105,21 +105,8 @@ func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 // transact does the run within its transaction.
 func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Writer) (Result, error) {
 	id := newRunID()
-	var txn *overlay.Txn
-	var layer *overlay.Layer
-	if w.layers != nil {
-		var err error
-		if txn, err = w.layers.Begin(ctx, id); err != nil {
-			if ctx.Err() != nil {
-				return interrupted(ctx), nil
-			}
-			return Refused(fmt.Sprintf("the transaction could not begin: %v", err)), nil
-		}
-		l := txn.Layer()
-		layer = &l
-	}
-	result := w.execute(ctx, id, r, layer, output)
-	if txn == nil {
+	if w.layers == nil {
+		result := w.execute(ctx, id, r, nil, output)
 		if result.Status != StatusRefused && result.Status != StatusError {
 			result.Workspace.Landed = true
 			result.WorkspaceLine = "workspace: written directly, without a transaction"
@@ -129,11 +116,40 @@ func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Wri
 		}
 		return result, nil
 	}
+	txn, err := w.layers.Begin(ctx, id)
+	if err != nil {
+		if ctx.Err() != nil {
+			return interrupted(ctx), nil
+		}
+		return Refused(fmt.Sprintf("the transaction could not begin: %v", err)), nil
+	}
+	result := w.watched(ctx, id, r, txn, output)
+	if cause := context.Cause(ctx); result.Status == StatusExited && cause != nil && !errors.Is(cause, errTimeout) {
+		// Cancelled after its end, before its landing: nobody waits for what it did. (A run that ended in
+		// its time is not punished for the time that we take.)
+		result = interrupted(ctx)
+	}
 	report, err := w.finish(txn, result, r.OnFailure)
 	if err != nil {
 		return landingFailed(result, err), nil
 	}
 	return withReport(result, report), nil
+}
+
+// watched does the run on the layer of a transaction, and bounds what it writes there.
+func (w *WorkspaceRunner) watched(ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) Result {
+	limit := int64(w.policy.Limits.Disk)
+	ctx, cancel := context.WithCancelCause(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		watchDisk(ctx, txn, limit, cancel)
+	}()
+	layer := txn.Layer()
+	result := w.execute(ctx, id, r, &layer, output)
+	cancel(nil)
+	<-watching
+	return checkDisk(result, txn, limit)
 }
 
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet.

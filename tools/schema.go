@@ -27,6 +27,7 @@ type field struct {
 	doc   string
 	index int
 	kind  fieldKind
+	long  bool // not passed on as one argument or variable of a program, so of any length
 
 	// max is the largest number that it takes, 0 for none, and maxKey the key of the configuration
 	// that says so. Neither is a tag: they are not the same everywhere.
@@ -50,7 +51,7 @@ func fieldsOf(params any) []field {
 	var fields []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		f := field{name: sf.Tag.Get("json"), need: sf.Tag.Get("need") == "true", doc: sf.Tag.Get("doc"), index: i}
+		f := field{name: sf.Tag.Get("json"), need: sf.Tag.Get("need") == "true", long: sf.Tag.Get("long") == "true", doc: sf.Tag.Get("doc"), index: i}
 		if s := sf.Tag.Get("one"); s != "" {
 			f.one = strings.Split(s, "|")
 		}

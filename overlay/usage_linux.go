@@ -1,0 +1,100 @@
+package overlay
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+)
+
+// Usage returns how many bytes of disk the layer takes: blocks of files, each inode once however many
+// names it has, and of directories. It may be called while the run goes on, and then leaves out what
+// it can't read or what went away meanwhile. Its cost grows with the number of entries in the layer.
+func (t *Txn) Usage(ctx context.Context) (int64, error) {
+	u := usage{tree: t.upper, seen: map[uint64]bool{}}
+	err := u.dir(ctx, "")
+	return u.bytes, err
+}
+
+// FinalUsage is [Txn.Usage] for a layer that nothing writes to any more: it leaves nothing out, whatever
+// modes the run gave its directories.
+func (t *Txn) FinalUsage(ctx context.Context) (int64, error) {
+	u := usage{tree: t.upper, seen: map[uint64]bool{}, modes: t.modes}
+	err := u.dir(ctx, "")
+	return u.bytes, err
+}
+
+// usage adds up what a tree takes.
+type usage struct {
+	tree  *tree
+	bytes int64
+	seen  map[uint64]bool // inodes that have more than one name
+	// modes takes the modes of directories that had to be made readable; nil leaves such ones out.
+	modes map[string]uint32
+}
+
+func (u *usage) dir(ctx context.Context, path string) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	names, err := u.tree.list(path)
+	if is(err, unix.EACCES) && u.modes != nil {
+		if err := u.open(path); err != nil {
+			return err
+		}
+		names, err = u.tree.list(path)
+	}
+	if err != nil {
+		return u.missed(err)
+	}
+	var dirs []string
+	err = u.tree.at(path, func(fd int) error {
+		for _, name := range names {
+			var st unix.Stat_t
+			if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+				if err := u.missed(u.tree.fail("stat", joinPath(path, name), err)); err != nil {
+					return err
+				}
+				continue
+			}
+			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+				dirs = append(dirs, joinPath(path, name))
+			} else if st.Nlink > 1 {
+				if u.seen[st.Ino] {
+					continue
+				}
+				u.seen[st.Ino] = true
+			}
+			u.bytes += st.Blocks * 512 // st_blocks counts these, whatever the filesystem's own are
+		}
+		return nil
+	})
+	if err != nil {
+		return u.missed(err)
+	}
+	for _, dir := range dirs {
+		if err := u.dir(ctx, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missed forgives what a run that goes on can bring about.
+func (u *usage) missed(err error) error {
+	if u.modes == nil && is(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EACCES) {
+		return nil
+	}
+	return err
+}
+
+// open makes a directory readable, and notes what its mode was.
+func (u *usage) open(path string) error {
+	i, err := u.tree.stat(path)
+	if err != nil {
+		return err
+	}
+	if _, known := u.modes[path]; !known {
+		u.modes[path] = i.mode
+	}
+	return u.tree.chmod(path, i.mode|0o700)
+}
