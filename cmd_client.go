@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"airlock/internal/spelling"
 )
 
 func clientCommand() command {
@@ -38,7 +40,7 @@ Flags:
 		about, ok := findClient(name)
 		if !ok {
 			msg := "unknown client " + tomlText(name)
-			if near := nearest(name, clientNames()); near != "" {
+			if near := spelling.Nearest(name, clientNames()); near != "" {
 				msg += fmt.Sprintf("; did you mean %q?", near)
 			}
 			return usageError(a, c, msg+"; there are "+strings.Join(clientNames(), ", "))

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"airlock/internal/spelling"
 )
 
 // command is a subcommand.
@@ -49,7 +51,7 @@ func run(ctx context.Context, a app, args []string) int {
 	c, ok := findCommand(name)
 	if !ok {
 		msg := fmt.Sprintf("airlock: unknown command %s", tomlText(name))
-		if near := nearest(name, commandNames()); near != "" {
+		if near := spelling.Nearest(name, commandNames()); near != "" {
 			msg += fmt.Sprintf("; did you mean %q?", near)
 		}
 		fmt.Fprintf(a.stderr, "%s\nhint: `airlock help` lists the commands\n", msg)
@@ -94,7 +96,7 @@ func parseFlags(a app, c command, flags *flag.FlagSet, args []string) (status in
 		msg = fmt.Sprintf("unknown flag --%s", strings.Trim(tomlText(name), `"`))
 		var names []string
 		flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
-		if near := nearest(name, names); near != "" {
+		if near := spelling.Nearest(name, names); near != "" {
 			msg += fmt.Sprintf("; did you mean --%s?", near)
 		}
 	}

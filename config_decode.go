@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"airlock/internal/spelling"
 )
 
 // decoded is what one TOML document sets.
@@ -158,7 +160,7 @@ func unknownKey(known []configKey, path toml.Key) *fault {
 			siblings = append(siblings, parts[last])
 		}
 	}
-	if near := nearest(path[last], siblings); near != "" {
+	if near := spelling.Nearest(path[last], siblings); near != "" {
 		f.Msg += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return f

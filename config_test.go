@@ -105,7 +105,7 @@ func TestUserFileFaults(t *testing.T) {
 		{"wrong case", "[Limits]\nTimeout = \"1m\"\n", `FILE:1: Limits: unknown key; did you mean "limits"?`},
 		{"case that the decoder would merge", "[limits]\ntimeout = \"1m\"\nTimeout = \"2m\"\n", `FILE:3: limits.Timeout: unknown key; did you mean "timeout"?`},
 		{"dotted", "limits.timeot = \"1m\"\n", `FILE:1: limits.timeot: unknown key; did you mean "timeout"?`},
-		{"a key that holds a dot", "\"limits.timeout\" = \"1m\"\n", `FILE:1: "limits.timeout": unknown key`},
+		{"a key that holds a dot", "\"limits.timeout\" = \"1m\"\n", `FILE:1: "limits.timeout": unknown key; did you mean "limits"?`},
 		{"odd key", "\"a\\u001b[31m\\u202e\" = 1\n", `FILE:1: "a\x1b[31m\u202e": unknown key`},
 		{"long key", strings.Repeat("k", 99) + " = 1\n", `FILE:1: ` + strings.Repeat("k", 64) + `…: unknown key`},
 		{"twice", "[limits]\ntimeout = \"1m\"\ntimeout = \"2m\"\n", `FILE:3: limits.timeout: Key 'limits.timeout' has already been defined.`},
@@ -201,7 +201,7 @@ func TestLayers(t *testing.T) {
 func TestVariableFaults(t *testing.T) {
 	for _, tt := range []struct{ variable, want string }{
 		{"AIRLOCK_NETWROK_MODE=deny", "AIRLOCK_NETWROK_MODE: sets no key of the configuration; did you mean AIRLOCK_NETWORK_MODE?"},
-		{"AIRLOCK_LIMITS=1", "AIRLOCK_LIMITS: sets no key of the configuration; did you mean AIRLOCK_LIMITS_CPU?"},
+		{"AIRLOCK_LIMITS=1", "AIRLOCK_LIMITS: sets no key of the configuration; did you mean AIRLOCK_LIMITS_TIMEOUT?"},
 		{"AIRLOCK_X\x1b[0m=1", `"AIRLOCK_X\x1b[0m": sets no key of the configuration`},
 		{"AIRLOCK_LIMITS_PROCESSES=many", `AIRLOCK_LIMITS_PROCESSES: limits.processes: expected value but found "many" instead`},
 		{"AIRLOCK_LIMITS_PROCESSES=\"3\"", `AIRLOCK_LIMITS_PROCESSES: limits.processes: takes a whole number, not a text`},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"airlock/internal/spelling"
 )
 
 // The variables that stand for flags. Every other AIRLOCK_* variable sets a key of the configuration.
@@ -51,7 +53,7 @@ func unknownVariable(name string) error {
 		names = append(names, k.variable())
 	}
 	f := &fault{Where: shownKey([]string{name}), Msg: "sets no key of the configuration"}
-	if near := nearest(name, names); near != "" {
+	if near := spelling.Nearest(name, names); near != "" {
 		f.Msg += fmt.Sprintf("; did you mean %s?", near)
 	}
 	return f

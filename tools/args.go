@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"airlock/internal/spelling"
 )
 
 // readArgs fills params, a pointer to a parameters struct with these fields, from the arguments of a
@@ -73,7 +75,7 @@ func unknownArg(name string, known []string) string {
 	if !plainName.MatchString(name) {
 		shown = strconv.QuoteToASCII(firstChars(name, 64))
 	}
-	if near := nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return fmt.Sprintf("%s: unknown argument; did you mean %s?", shown, near)
 	}
 	return fmt.Sprintf("%s: unknown argument; there are %s", shown, list(known))

@@ -1,16 +1,26 @@
-package tools
+// Package spelling finds what a mistyped name was meant to be: a command, a flag, a key, an argument of a
+// tool. It is a leaf: it imports nothing of airlock.
+package spelling
 
 import "strings"
 
-// nearest returns the name that a person who wrote word probably meant, or "". An abbreviation counts
+// maxName is longer than every name that is offered. What was typed can be anything, and takes time
+// that grows with its length.
+const maxName = 64
+
+// Nearest returns the name that a person who wrote word probably meant, or "". An abbreviation counts
 // most ("timeout" or "cmd" for timeout_seconds and command), then the fewest slips of the keyboard, if
-// these are few for the length of the name.
-func nearest(word string, names []string) string {
+// these are few for the length of the name. Case does not count.
+func Nearest(word string, names []string) string {
+	if len(word) > maxName {
+		return ""
+	}
 	word = strings.ToLower(word)
 	best, least := "", 0
 	for _, name := range names {
-		d := slips(word, name)
-		if abbreviates(word, name) || strings.HasPrefix(word, name) {
+		lower := strings.ToLower(name)
+		d := slips(word, lower)
+		if abbreviates(word, lower) || strings.HasPrefix(word, lower) {
 			d = 0
 		}
 		if d <= (len(name)+2)/3 && (best == "" || d < least) {
