@@ -323,7 +323,8 @@ func TestHostileDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
 			_, err := userOf(t, "").under(policyOf(text), false)
-			if took := time.Since(start); took > 3*time.Second {
+			// Some 0.2 s for the longest on an idle machine; without the bounds it is minutes.
+			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("took %v (error %.200v)", took, err)
 			}
 			if err == nil && name != "one list" {
