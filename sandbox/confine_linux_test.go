@@ -171,26 +171,6 @@ func TestSignalsAndLimitsReachTheExit(t *testing.T) {
 	}
 }
 
-// A run at its process limit is told so, and init goes on.
-func TestForksUpToTheLimit(t *testing.T) {
-	n := newNative(t)
-	if out := shell(t, n, "readlink /proc/self/ns/pid; readlink /proc/self/ns/user; echo $$"); !isolated(t, out) {
-		t.Fatalf("the run is not in namespaces of its own: %q", out)
-	}
-	if n.Held()["processes"] == "" {
-		lacks(t, "cgroup", "nothing holds the number of processes")
-	}
-	spec := testSpec(t, "bash", "-c", "for i in $(seq 100); do sleep 60 & done 2>/dev/null; jobs -p | wc -l")
-	spec.Limits.Processes = 20
-	exit, out := doRun(t, n, spec, "")
-	if exit.Signal != "" || exit.Ended > 40 {
-		t.Errorf("got %+v, output %q", exit, out)
-	}
-	if strings.HasPrefix(n.Held()["processes"], "cgroup") && exit.Limit != "processes" {
-		t.Errorf("the limit was not reported: %+v", exit)
-	}
-}
-
 func TestRefusesWhatIsNotHeld(t *testing.T) {
 	n := newNative(t)
 	held := map[string]string{"processes": "rlimit", "memory": ""}

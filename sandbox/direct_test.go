@@ -54,7 +54,7 @@ func TestDirect(t *testing.T) {
 
 func TestDirectIsEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &firstWriteAny{once: make(chan struct{})}
+	w := &firstWrite{once: make(chan struct{})}
 	p, err := Direct{}.Start(ctx, directSpec("/", "sh", "-c", "trap '' TERM; sleep 600 & echo ready; wait; sleep 600"), Stdio{Output: w})
 	if err != nil {
 		t.Fatal(err)
@@ -66,16 +66,6 @@ func TestDirectIsEnded(t *testing.T) {
 	if err != nil || exit != (Exit{Killed: true}) || time.Since(began) > 2*time.Second {
 		t.Errorf("got %+v, %v after %v", exit, err, time.Since(began))
 	}
-}
-
-type firstWriteAny struct{ once chan struct{} }
-
-func (w *firstWriteAny) Write(b []byte) (int, error) {
-	if w.once != nil {
-		close(w.once)
-		w.once = nil
-	}
-	return len(b), nil
 }
 
 // A process that holds the output does not hold the call.

@@ -49,20 +49,6 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	t.Errorf("not within two seconds: %s", what)
 }
 
-// firstWrite tells when a run has written something.
-type firstWrite struct {
-	once chan struct{}
-	done bool
-}
-
-func (w *firstWrite) Write(b []byte) (int, error) {
-	if !w.done {
-		w.done = true
-		close(w.once)
-	}
-	return len(b), nil
-}
-
 func TestBackgroundProcesses(t *testing.T) {
 	n := newNative(t)
 	for _, test := range []struct {
@@ -272,9 +258,7 @@ func TestKilledServerLeavesNothing(t *testing.T) {
 		lacks(t, "userns", fmt.Sprint(line, err))
 	}
 	mounts, _ := os.ReadFile("/proc/self/mounts")
-	if n := processesWith(t, m); n < 3 { // the server, the shell, its child
-		t.Fatalf("control: %d processes can be seen", n)
-	}
+	eventually(t, "control: the server, the shell and what it started can be seen", func() bool { return processesWith(t, m) >= 3 })
 	prefix := fmt.Sprintf("airlock-%d-", cmd.Process.Pid)
 	if os.Geteuid() == 0 && len(cgroupsWith(prefix)) == 0 {
 		lacks(t, "cgroup", "the run has no cgroup")

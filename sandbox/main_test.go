@@ -19,3 +19,17 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// firstWrite tells when a run has written something.
+type firstWrite struct {
+	once chan struct{}
+	done bool
+}
+
+func (w *firstWrite) Write(b []byte) (int, error) {
+	if !w.done {
+		w.done = true
+		close(w.once)
+	}
+	return len(b), nil
+}
