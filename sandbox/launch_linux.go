@@ -40,7 +40,7 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgro
 		pipes.closeServer()
 		return nil, cloneError(err)
 	}
-	p := &process{ctx: ctx, init: init, group: group, pipes: pipes}
+	p := &process{backend: n, ctx: ctx, init: init, group: group, pipes: pipes}
 	p.begin(stdio)
 	// Where the cgroup holds the number of processes, the rlimit would hide it: see setRlimits.
 	if strings.HasPrefix(n.held()["processes"], "cgroup") && group != nil {

@@ -251,10 +251,9 @@ func TestKilledServerLeavesNothing(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if line != "ready\n" {
-		cmd.Process.Kill()
-		cmd.Wait()
 		lacks(t, "userns", fmt.Sprint(line, err))
 	}
 	mounts, _ := os.ReadFile("/proc/self/mounts")

@@ -12,10 +12,11 @@ import (
 
 // process is a run of the native backend, as the server sees it.
 type process struct {
-	ctx   context.Context // of this run: it ends with the run
-	init  *os.Process
-	group *cgroup // nil if there is none
-	pipes *pipes
+	backend *Native         // kept: if it were collected, its janitor would take this server for dead
+	ctx     context.Context // of this run: it ends with the run
+	init    *os.Process
+	group   *cgroup // nil if there is none
+	pipes   *pipes
 
 	status   *status       // what init said of the payload's end
 	copied   chan struct{} // closed when the output has been read to its end
