@@ -18,7 +18,7 @@ type Packages struct {
 	// Allow and Deny hold requirement specifiers; those of Allow need no question, Deny wins.
 	Allow []string `toml:"allow"`
 	Deny  []string `toml:"deny"`
-	// Index is the address of the package index; "" is the installer's own.
+	// Index is the address of the package index.
 	Index string `toml:"index"`
 	// Hosts are further hosts that an installer may reach.
 	Hosts []string `toml:"hosts"`
@@ -30,7 +30,7 @@ type Packages struct {
 
 // RPackages is the [packages.r] section of the configuration.
 type RPackages struct {
-	// Repo is the address of the repository of R packages; "" is R's own choice.
+	// Repo is the address of the repository of R packages.
 	Repo string `toml:"repo"`
 }
 
@@ -49,7 +49,14 @@ var ApproveModes = [...]string{"ask", "allowlist", "never"}
 
 // DefaultPackages returns the section as it is without any configuration.
 func DefaultPackages() Packages {
-	return Packages{Approve: "ask", Allow: []string{}, Deny: []string{}, Hosts: []string{}}
+	return Packages{
+		Approve: "ask",
+		Allow:   []string{},
+		Deny:    []string{},
+		Index:   "https://pypi.org/simple",
+		Hosts:   []string{"files.pythonhosted.org"},
+		R:       RPackages{Repo: "https://cran.r-project.org"},
+	}
 }
 
 // DefaultPython returns the section as it is without any configuration.
@@ -86,7 +93,7 @@ func (p Packages) Unsupported() []string {
 		{"packages.allow", len(p.Allow) > 0},
 		{"packages.deny", len(p.Deny) > 0},
 		{"packages.index", p.Index != d.Index},
-		{"packages.hosts", len(p.Hosts) > 0},
+		{"packages.hosts", !slices.Equal(p.Hosts, d.Hosts)},
 		{"packages.cert", p.Cert != d.Cert},
 		{"packages.r.repo", p.R.Repo != d.R.Repo},
 	})
@@ -161,9 +168,6 @@ func checkHost(s string) error {
 
 // checkAddress does not repeat the address: it may hold a password.
 func checkAddress(s string) error {
-	if s == "" {
-		return nil
-	}
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("not an address that begins with https:// or http://")

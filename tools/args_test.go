@@ -48,10 +48,11 @@ func TestArguments(t *testing.T) {
 			readShell, `{"command":"x","cwd":null,"env":null,"timeout_seconds":null,"on_failure":null,"stdin":null}`,
 			Request{Tool: "run_shell", Command: "x"},
 		},
-		"null beside code":   {readPython, `{"code":"1","file":null,"args":null}`, Request{Tool: "run_python", Code: "1"}},
-		"the longest time":   {readShell, `{"command":"x","timeout_seconds":3600}`, Request{Tool: "run_shell", Command: "x", Timeout: time.Hour}},
-		"code may be long":   {readPython, `{"code":"` + strings.Repeat("#", 1<<20) + `"}`, Request{Tool: "run_python", Code: strings.Repeat("#", 1<<20)}},
-		"an odd name inside": {readShell, `{"command":"x","cwd":"..x/...\ny"}`, Request{Tool: "run_shell", Command: "x", Cwd: "..x/...\ny"}},
+		"null beside code":     {readPython, `{"code":"1","file":null,"args":null}`, Request{Tool: "run_python", Code: "1"}},
+		"the longest time":     {readShell, `{"command":"x","timeout_seconds":3600}`, Request{Tool: "run_shell", Command: "x", Timeout: time.Hour}},
+		"commands may be long": {readShell, `{"command":"` + strings.Repeat("#", 1<<20) + `"}`, Request{Tool: "run_shell", Command: strings.Repeat("#", 1<<20)}},
+		"code may be long":     {readPython, `{"code":"` + strings.Repeat("#", 1<<20) + `"}`, Request{Tool: "run_python", Code: strings.Repeat("#", 1<<20)}},
+		"an odd name inside":   {readShell, `{"command":"x","cwd":"..x/...\ny"}`, Request{Tool: "run_shell", Command: "x", Cwd: "..x/...\ny"}},
 	} {
 		got, err := c.read(c.args)
 		if err != nil {
@@ -78,7 +79,7 @@ func TestArgumentErrors(t *testing.T) {
 		{readShell, `{"command":["ls"]}`, `command: takes a string`},
 		{readShell, `{"command":5}`, `command: takes a string`},
 		{readShell, `{"command":"a\u0000b"}`, `command: takes no NUL character`},
-		{readShell, `{"command":"` + strings.Repeat("x", 200_000) + `"}`, `command: is 200,000 bytes long; takes at most 130,816`},
+		{readShell, `{"command":"x","cwd":"` + strings.Repeat("x", 200_000) + `"}`, `cwd: is 200,000 bytes long; takes at most 130,816`},
 		{readShell, `[1]`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure`},
 		{readShell, `"x"`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure`},
 		{readShell, `{"command":"x","tiemout_seconds":3}`, `tiemout_seconds: unknown argument; did you mean timeout_seconds?`},

@@ -123,11 +123,15 @@ func Names() []string { return []string{"run_shell", "run_python"} }
 
 func (c Config) disables(name string) bool { return slices.Contains(c.Disable, name) }
 
+// later are the tools that are to come. To disable one is no mistake: it will not be offered either.
+var later = []string{"package_install", "python_env"}
+
 // Validate reports the first name in Disable that is no tool.
 func (c Config) Validate() error {
+	all := slices.Concat(Names(), later)
 	for _, name := range c.Disable {
-		if !slices.Contains(Names(), name) {
-			return fmt.Errorf("tools.disable: %q is not a tool; there are %s", name, list(Names()))
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("tools.disable: %q is not a tool; there are %s", name, list(all))
 		}
 	}
 	return nil

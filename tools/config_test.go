@@ -59,7 +59,7 @@ func TestLimitsWithoutFunction(t *testing.T) {
 
 func TestDisableNamesTools(t *testing.T) {
 	err := Config{Disable: []string{"run_shell", "run_perl"}}.Validate()
-	if want := `tools.disable: "run_perl" is not a tool; there are run_shell, run_python`; err == nil || err.Error() != want {
+	if want := `tools.disable: "run_perl" is not a tool; there are run_shell, run_python, package_install, python_env`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
