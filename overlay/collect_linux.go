@@ -160,7 +160,7 @@ func (c *collector) putFile(p place, e entry) error {
 			return nil
 		}
 	}
-	if c.filter.protected(e.path, e.run.kind, p.git) {
+	if c.filter.protected(e.path, e.run.kind, p.gits) {
 		c.withhold(e.path, "protected")
 		return nil
 	}
@@ -178,7 +178,7 @@ func (c *collector) putFile(p place, e entry) error {
 
 // replaceDir judges a file or link that took the place of a directory: both land, or none.
 func (c *collector) replaceDir(p place, e entry) error {
-	if c.filter.protected(e.path, e.run.kind, p.git) {
+	if c.filter.protected(e.path, e.run.kind, p.gits) {
 		c.withhold(e.path, "protected")
 		return nil
 	}
@@ -207,6 +207,10 @@ func (c *collector) replaceDir(p place, e entry) error {
 
 // putDir judges a directory of the layer.
 func (c *collector) putDir(p place, e entry) error {
+	if e.host.kind != directory && c.filter.protected(e.path, directory, p.gits) {
+		c.withhold(e.path, "protected")
+		return nil
+	}
 	switch e.host.kind {
 	case directory:
 		return c.mergeDir(p, e)
@@ -236,7 +240,11 @@ func (c *collector) mergeDir(p place, e entry) error {
 			c.changes = append(c.changes, change{kind: remove, path: e.path, host: e.host, conflict: true, unit: p.unit})
 		}
 	}
-	if e.run.mode != e.host.mode && (e.marks.copied || next.opaque) {
+	switch {
+	case e.run.mode == e.host.mode || !e.marks.copied && !next.opaque:
+	case c.filter.protected(e.path, directory, p.gits):
+		c.withhold(e.path, "protected")
+	default:
 		c.changes = append(c.changes, change{
 			kind: setMode, path: e.path, run: e.run, host: e.host, unit: p.unit, modified: []string{e.path},
 			conflict: next.swapped || c.dirTouched(e.host),

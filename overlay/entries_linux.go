@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -13,8 +14,8 @@ type place struct {
 	opaque bool // what the workspace has in it, and the layer has not, was removed by the run
 	// swapped is set where the directory, or one that it lies in, may have been swapped for another.
 	swapped bool
-	git     string // the innermost git directory at or above path, "" if none
-	unit    string // the outermost
+	gits    []string // the git directories at or above path; the workspace itself, "", can be one
+	unit    string   // the outermost of them, as the report spells it; "" if there is none
 }
 
 // below returns the place of a directory in p.
@@ -25,9 +26,9 @@ func (p place) below(path string, host inode) place {
 
 // enterGit notes that p is a git directory.
 func (p *place) enterGit() {
-	p.git = p.path
+	p.gits = append(slices.Clip(p.gits), p.path) // places of siblings share what is there
 	if p.unit == "" {
-		p.unit = p.path
+		p.unit = reportPath(p.path)
 	}
 }
 
@@ -103,6 +104,9 @@ func (c *collector) findGit(p *place, entries []entry, host int) error {
 		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	}
 	name := baseName(p.path)
+	if p.path == "" {
+		name = filepath.Base(c.host.path)
+	}
 	if !isGitDir(name, will) && !isGitDir(name, has) {
 		return nil
 	}

@@ -259,6 +259,32 @@ refs"; ! test -e vend/HEAD; ! test -L .claude`,
 			check:     "grep -qx host .git/index; ! test -e .git/objects/o; ! ls .git/*conflict*",
 		},
 		{
+			name:  "hooks that are made a git directory are still hooks",
+			setup: "mkdir -p .git/hooks sub/.git .vscode; echo 1 > .vscode/a",
+			run: `for d in .git/hooks sub/.git/hooks; do mkdir -p $d/objects $d/refs; echo r > $d/HEAD; echo evil > $d/pre-commit; done
+				mkdir sub/.git/commondir; chmod 700 .git/hooks`,
+			want: Report{Withheld: []Withheld{
+				{".git/hooks", "protected"},
+				{".git/hooks/HEAD", "protected"},
+				{".git/hooks/objects", "protected"},
+				{".git/hooks/pre-commit", "protected"},
+				{".git/hooks/refs", "protected"},
+				{"sub/.git/commondir", "protected"},
+				{"sub/.git/hooks", "protected"},
+			}},
+			check: `test -z "$(ls .git/hooks)"; test -z "$(ls sub/.git)"; test "$(stat -c %a .git/hooks)" = 755`,
+		},
+		{
+			name:  "the workspace becomes a git directory",
+			setup: "mkdir src; echo 1 > src/config",
+			run:   "mkdir objects refs hooks; echo r > HEAD; echo evil > config; echo evil > hooks/pre-commit; echo 2 > src/config",
+			want: Report{
+				Added: []string{"HEAD", "objects", "refs"}, Modified: []string{"src/config"},
+				Withheld: []Withheld{{"config", "protected"}, {"hooks", "protected"}},
+			},
+			check: "! test -e config; ! test -e hooks; grep -qx 2 src/config",
+		},
+		{
 			name:  "a git directory with hooks is not half removed",
 			setup: "mkdir -p .git/objects .git/refs .git/hooks; echo a > .git/HEAD; echo h > .git/hooks/h; mkdir -p sub/.git/objects sub/.git/refs; echo a > sub/.git/HEAD",
 			run:   "rm -r .git sub",

@@ -68,11 +68,17 @@ func (f filter) ignored(path string, isDir bool) bool {
 	return slices.ContainsFunc(f.ignore, func(g glob) bool { return g.match(path, isDir) })
 }
 
-// protected reports whether changes of the path never land. git is the innermost git directory that
-// the path lies in, if any.
-func (f filter) protected(path string, k kind, git string) bool {
-	if git != "" && gitProtected(strings.TrimPrefix(path, git+"/")) {
-		return true
+// protected reports whether changes of the path never land. gits are the git directories that the
+// path lies in. All of them count, not the innermost alone: a run can make a git directory of .git/hooks.
+func (f filter) protected(path string, k kind, gits []string) bool {
+	for _, git := range gits {
+		rel := path
+		if git != "" {
+			rel = strings.TrimPrefix(path, git+"/")
+		}
+		if gitProtected(rel) {
+			return true
+		}
 	}
 	if k != directory && strings.EqualFold(baseName(path), ".git") {
 		return true // names a git directory that could lie anywhere

@@ -14,7 +14,7 @@ func TestProtected(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		kind kind
-		git  string
+		gits []string
 		yes  string
 		no   string
 	}{
@@ -27,16 +27,18 @@ func TestProtected(t *testing.T) {
 		},
 		{kind: symlink, yes: ".vscode .claude x/.Idea .git .config/fish .config top a", no: "vscode b x/top"},
 		{kind: directory, yes: ".claude/hooks/x secret .bashrc", no: ".vscode .git .claude top .git/refs"},
+		{kind: regular, gits: []string{""}, yes: "hooks/pre-commit config Config.worktree", no: "HEAD refs/hooks/x src/config"},
+		{kind: regular, gits: []string{".git", ".git/hooks"}, yes: ".git/hooks/pre-commit", no: ".git/HEAD"},
 		{
-			kind: regular, git: ".git",
+			kind: regular, gits: []string{".git"},
 			yes: ".git/config .git/hooks/pre-commit .git/Hooks .git/config.worktree .git/commondir .git/gitdir .git/worktrees/x/gitdir .git/worktrees/x/config.worktree",
 			no:  ".git/HEAD .git/index .git/refs/heads/config .git/refs/hooks/x .git/worktrees/x/HEAD .git/objects/ab/cd .git/worktrees/config",
 		},
 	} {
 		for want, list := range map[bool]string{true: tt.yes, false: tt.no} {
 			for _, p := range strings.Fields(list) {
-				if got := f.protected(p, tt.kind, tt.git); got != want {
-					t.Errorf("kind %d %q in git directory %q: %v", tt.kind, p, tt.git, got)
+				if got := f.protected(p, tt.kind, tt.gits); got != want {
+					t.Errorf("kind %d %q in git directories %q: %v", tt.kind, p, tt.gits, got)
 				}
 			}
 		}

@@ -15,7 +15,7 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 		return false, nil
 	case reserved(baseName(path)):
 		return false, nil
-	case c.filter.protected(path, host.kind, p.git):
+	case c.filter.protected(path, host.kind, p.gits):
 		c.withhold(path, "protected")
 		return false, nil
 	case host.mounted:
