@@ -29,19 +29,21 @@ func openMoving(e entry) (*moving, error) {
 	if err := unix.Fstat(path, &d.stat); err != nil {
 		return nil, err
 	}
-	closed := d.stat.Mode&unix.S_IRWXU != unix.S_IRWXU
-	if closed {
-		// An error is not the user's own directory; the group may have the rights.
-		closed = unix.Chmod(ownFD(path), d.mode()|unix.S_IRWXU) == nil
+	if d.closed() {
+		// If that fails it is another user's directory; its group may have the rights.
+		_ = unix.Chmod(ownFD(path), d.mode()|unix.S_IRWXU)
 	}
 	if d.fd, err = unix.Openat(path, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
-		if closed {
+		if d.closed() {
 			_ = unix.Chmod(ownFD(path), d.mode())
 		}
 		return nil, err
 	}
 	return d, nil
 }
+
+// closed reports whether the directory lacked a right of its owner.
+func (d *moving) closed() bool { return d.stat.Mode&unix.S_IRWXU != unix.S_IRWXU }
 
 func (d *moving) close() { unix.Close(d.fd) }
 

@@ -202,7 +202,7 @@ func (r *renamer) rename(old, other entry, flags uint) unix.Errno {
 	sides := []entry{old}
 	if flags&unix.RENAME_EXCHANGE != 0 {
 		sides = append(sides, other)
-	} else if other.isFilled() {
+	} else if r.mover.isFilled(other) {
 		return unix.ENOTEMPTY // the one rule that an overlay knows better than the kernel above it
 	}
 	for _, side := range sides {

@@ -167,14 +167,18 @@ func (m *mover) undone(err error, steps ...error) error {
 	return err
 }
 
-// isFilled reports whether the entry is a directory that is known not to be empty.
-func (e entry) isFilled() bool {
-	fd, err := unix.Openat(e.dir, e.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// isFilled reports whether the entry is a directory that is known not to be empty. It is asked of
+// directories that the caller may remove, but perhaps not read.
+func (m *mover) isFilled(e entry) bool {
+	dir, err := openMoving(e)
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd)
-	names, err := readNames(fd)
+	defer dir.close()
+	names, err := readNames(dir.fd)
+	if dir.closed() && dir.restore() != nil {
+		m.torn = true
+	}
 	return err == nil && len(names) > 0
 }
 
