@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"airlock/overlay"
@@ -140,15 +141,13 @@ func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Wri
 func (w *WorkspaceRunner) watched(ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) Result {
 	limit := int64(w.policy.Limits.Disk)
 	ctx, cancel := context.WithCancelCause(ctx)
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		watchDisk(ctx, txn, limit, cancel)
-	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { watchDisk(ctx, txn, limit, cancel) })
+	watching.Go(func() { watchFree(ctx, txn.Free, cancel) })
 	layer := txn.Layer()
 	result := w.execute(ctx, id, r, &layer, output)
 	cancel(nil)
-	<-watching
+	watching.Wait()
 	return checkDisk(result, txn, limit)
 }
 
