@@ -7,6 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// inodeCost is the least that a file, link or directory counts for, in bytes. An empty one has no blocks,
+// but a filesystem has only so many inodes.
+const inodeCost = 4096
+
 // Usage returns how many bytes of disk the layer takes: blocks of files, each inode once however many
 // names it has, and of directories. It may be called while the run goes on, and then leaves out what
 // it can't read or what went away meanwhile. Its cost grows with the number of entries in the layer.
@@ -24,13 +28,18 @@ func (t *Txn) FinalUsage(ctx context.Context) (int64, error) {
 	return u.bytes, err
 }
 
-// Free returns how many bytes a user without privileges can still write to the layer's filesystem.
+// Free returns how many bytes a user without privileges can still write to the layer's filesystem, in
+// files of inodeCost if it has fewer inodes than blocks left.
 func (t *Txn) Free() (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(t.upper.fd, &st); err != nil {
 		return 0, t.upper.fail("statfs", "", err)
 	}
-	return int64(st.Bavail) * st.Frsize, nil
+	free := int64(st.Bavail) * st.Frsize
+	if st.Files > 0 { // some make inodes as they need them, and say 0
+		free = min(free, int64(st.Ffree)*inodeCost)
+	}
+	return free, nil
 }
 
 // A run can nest directories deeper than one path can name. From a path of longPath bytes on the walk
@@ -88,7 +97,7 @@ func (u *usage) dir(ctx context.Context, path string) error {
 				}
 				u.seen[st.Ino] = true
 			}
-			u.bytes += st.Blocks * 512 // st_blocks counts these, whatever the filesystem's own are
+			u.bytes += max(st.Blocks*512, inodeCost) // st_blocks counts 512s, whatever the filesystem's own are
 		}
 		return nil
 	})

@@ -26,3 +26,14 @@ func TestUsageOfDeepTrees(t *testing.T) {
 		t.Errorf("added %q, withheld %d", report.Added, len(report.Withheld))
 	}
 }
+
+// TestUsageOfEmptyFiles: what has no blocks counts too, since inodes are as scarce.
+func TestUsageOfEmptyFiles(t *testing.T) {
+	f := onDisk(t, "")
+	txn := f.begin()
+	run(t, txn.Layer(), "for i in $(seq 100); do : > $i; done; for i in $(seq 100); do ln 1 name$i; done")
+	if used, err := txn.FinalUsage(context.Background()); err != nil || used != 100*inodeCost {
+		t.Errorf("%d bytes, %v", used, err)
+	}
+	f.land(txn)
+}

@@ -74,11 +74,11 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 	if timeout == 0 {
 		timeout = w.policy.Limits.Timeout.Std()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	running, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
 	out := NewOutput(w.policy.Limits.Output)
-	result, err := w.transact(ctx, r, sandboxOutput(out, r.Tee, progress))
+	result, err := w.transact(ctx, running, r, sandboxOutput(out, r.Tee, progress))
 	result.Output, result.OutputDroppedBytes = out.Snapshot()
 	result.DurationMS = time.Since(start).Milliseconds()
 	return result, err
@@ -103,8 +103,8 @@ type outputFunc func(p []byte) (int, error)
 
 func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 
-// transact does the run within its transaction.
-func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Writer) (Result, error) {
+// transact does the run within its transaction. call ends with the call, ctx with the run's time too.
+func (w *WorkspaceRunner) transact(call, ctx context.Context, r Request, output io.Writer) (Result, error) {
 	id := newRunID()
 	if w.layers == nil {
 		result := w.execute(ctx, id, r, nil, output)
@@ -130,7 +130,12 @@ func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Wri
 		// its time is not punished for the time that we take.)
 		result = interrupted(ctx)
 	}
-	report, err := w.finish(txn, result, r.OnFailure)
+	report, err := w.finish(call, txn, result, r.OnFailure)
+	if err != nil && call.Err() != nil && errors.Is(err, context.Cause(call)) {
+		result = interrupted(call) // before the first change
+		report.Reason = discardReason(result)
+		return withReport(result, report), nil
+	}
 	if err != nil {
 		return landingFailed(result, err), nil
 	}
@@ -177,11 +182,11 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	return ended(exit)
 }
 
-// finish lands or discards, by how the run ended. A landing is never interrupted by the call's own
-// end: it takes as long as its changes need, and is all or nothing.
-func (w *WorkspaceRunner) finish(txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
+// finish lands or discards, by how the run ended. The end of the call ends a landing that still looks at
+// what there is to land, and never one that has begun to change the workspace: all or nothing.
+func (w *WorkspaceRunner) finish(call context.Context, txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
 	if w.lands(result, onFailure) {
-		return txn.Land(context.Background())
+		return txn.Land(call)
 	}
 	return txn.Discard(discardReason(result))
 }
