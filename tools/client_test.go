@@ -189,7 +189,7 @@ func TestRootsOfAnotherClient(t *testing.T) {
 func TestPolicyIsTold(t *testing.T) {
 	f := newFakeRunner()
 	opts := testOptions(f)
-	f.describe = "Only 2KiB of output are shown."
+	f.describe = opts.Policy.Describe() + " Only 2KiB of output are shown." // what was described is not told again
 	session := dial(t, New(opts), "", nil)
 	for i, want := range []string{"\nnote: Only 2KiB of output are shown.", ""} {
 		r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "run_shell", Arguments: map[string]any{"command": "echo x"}})

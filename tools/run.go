@@ -35,6 +35,11 @@ type Runner interface {
 	// and may be nil.
 	Run(ctx context.Context, r Request, progress func(line string)) (Result, error)
 
+	// Permit says, for the model, what of a call the policy in force forbids although the tools that
+	// the client was shown allow it: they are those of the user's own settings until the workspace,
+	// and with it the project's policy, is known. nil is nothing.
+	Permit(r Request) error
+
 	// Close releases what the Runner keeps between runs. No run may be going on.
 	Close() error
 

@@ -27,6 +27,7 @@ type WorkspaceRunner struct {
 	layers   *overlay.Workspace // nil: runs write to the workspace itself
 	view     View
 	policy   Policy
+	tools    Config
 	identity Identity
 }
 
@@ -44,12 +45,25 @@ type RunnerOptions struct {
 	Layers   *overlay.Workspace // nil with workspace.mode = "direct"
 	View     View
 	Policy   Policy
+	Tools    Config
 	Identity Identity
 }
 
 // NewRunner makes the runner of a workspace.
 func NewRunner(o RunnerOptions) *WorkspaceRunner {
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, identity: o.Identity}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity}
+}
+
+// Permit implements [Runner].
+func (w *WorkspaceRunner) Permit(r Request) error {
+	if w.tools.disables(r.Tool) {
+		return fmt.Errorf("%s is disabled in this workspace (tools.disable)", r.Tool)
+	}
+	if most := w.policy.Limits.MaxTimeout.Std(); r.Timeout > most {
+		return fmt.Errorf("timeout_seconds: %d is out of range; this workspace takes a whole number from 1 to %d (limits.max_timeout)",
+			int64(r.Timeout/time.Second), int64(most/time.Second))
+	}
+	return nil
 }
 
 // Describe implements [Runner].
@@ -157,11 +171,16 @@ func (w *WorkspaceRunner) watched(ctx context.Context, id string, r Request, txn
 }
 
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet.
-func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layer *overlay.Layer, output io.Writer) Result {
-	spec, err := w.compose(id, r, layer)
+func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layer *overlay.Layer, output io.Writer) (result Result) {
+	spec, note, err := w.compose(id, r, layer)
 	if err != nil {
 		return Failed(err.Error())
 	}
+	defer func() {
+		if note != "" {
+			result.Notes = append(result.Notes, note)
+		}
+	}()
 	stdio := sandbox.Stdio{Output: output}
 	if r.Stdin != "" {
 		stdio.Stdin = strings.NewReader(r.Stdin)
@@ -173,7 +192,7 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	}
 	switch {
 	case ctx.Err() != nil && (err != nil || exit.Killed):
-		result := interrupted(ctx)
+		result = interrupted(ctx)
 		result.EndedProcesses = exit.Ended
 		return result
 	case err != nil:
