@@ -85,6 +85,15 @@ func parseFlags(a app, c command, flags *flag.FlagSet, args []string) (status in
 	err := flags.Parse(args)
 	switch {
 	case err == nil:
+		empty := ""
+		flags.Visit(func(f *flag.Flag) {
+			if f.Value.String() == "" {
+				empty = f.Name
+			}
+		})
+		if empty != "" { // --config "$FILE" with no FILE must not mean another file
+			return usageError(a, c, fmt.Sprintf("--%s is empty", empty)), true
+		}
 		return 0, false
 	case errors.Is(err, flag.ErrHelp):
 		printHelp(a.stdout, c)

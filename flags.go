@@ -84,10 +84,16 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 	if err != nil {
 		return setup{}, err
 	}
+	rules := workspaceRules{places: p, configFile: file.path, logFile: orVariable(f.logFile, environ, logFileVariable)}
+	if rules.logFile != "" {
+		if rules.logFile, err = filepath.Abs(rules.logFile); err != nil {
+			return setup{}, err
+		}
+	}
 	return setup{
 		places:    p,
 		user:      user,
-		rules:     workspaceRules{places: p, configFile: file.path},
+		rules:     rules,
 		workspace: orVariable(f.workspace, environ, workspaceVariable),
 	}, nil
 }

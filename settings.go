@@ -129,6 +129,11 @@ func (s settings) attribute(err error) error {
 	}
 	f := &fault{Key: name, Msg: msg}
 	origins := s.origins[key.name]
+	for word := range strings.FieldsSeq(msg) { // a default that is wrong only beside another key: it is that which was written
+		if len(origins) == 0 {
+			origins = s.origins[strings.Trim(word, ",;:")]
+		}
+	}
 	if len(origins) == 0 {
 		return f
 	}
