@@ -141,11 +141,11 @@ func TestRootsOfAnotherClient(t *testing.T) {
 		roots []string
 		want  []string
 	}{
-		"one":                {nil, []string{"file:///a%20b"}, []string{"file:///a%20b"}},
-		"several":            {nil, []string{"file:///a", "file:///b"}, []string{"file:///a", "file:///b"}},
-		"one that is a file": {nil, []string{"https://example.com/", "FILE:///a"}, []string{"FILE:///a"}},
-		"none":               {nil, nil, nil},
-		"not able to say":    {noRoots, nil, nil},
+		"one":             {nil, []string{"file:///a%20b"}, []string{"file:///a%20b"}},
+		"several":         {nil, []string{"file:///a", "file:///b"}, []string{"file:///a", "file:///b"}},
+		"of any scheme":   {nil, []string{"https://example.com/", "FILE:///a", "file:/b"}, []string{"FILE:///a", "file:/b", "https://example.com/"}},
+		"none":            {nil, nil, nil},
+		"not able to say": {noRoots, nil, nil},
 	} {
 		for _, version := range versions {
 			t.Run(name+" "+version, func(t *testing.T) {

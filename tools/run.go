@@ -50,7 +50,7 @@ type Runner interface {
 }
 
 // Opener opens the Runner of a workspace once it is known, at the first call. roots are the URIs
-// of the client's roots that begin with "file://", nil if the client has none or was not asked. The
+// of the client's roots, whatever their scheme, nil if the client has none or was not asked. The
 // text of its error is shown to the model as a refusal, so it holds cause and mend; the next call
 // tries again. ctx is the call's and ends with it.
 type Opener func(ctx context.Context, roots []string) (Runner, error)

@@ -136,7 +136,9 @@ func (s *Server) open(ctx context.Context, req mcp.CallToolRequest) (r Runner, n
 	if s.runner == nil {
 		var roots []string
 		if s.opts.AskRoots {
-			roots = s.roots(ctx, req)
+			if roots, err = s.roots(ctx, req); err != nil {
+				return nil, "", err
+			}
 		}
 		s.runner, err = s.opts.Open(ctx, roots)
 		if err != nil {
