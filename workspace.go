@@ -53,6 +53,11 @@ func (r workspaceRules) open(dir string) (string, error) {
 	if !info.IsDir() {
 		return bad("is not a directory")
 	}
+	if dir, err := os.Open(real); err != nil {
+		return bad("you may not read it: %v", cause(err))
+	} else {
+		dir.Close()
+	}
 	if filepath.Dir(real) == real {
 		return bad("the root of the filesystem can't be a workspace")
 	}

@@ -92,6 +92,12 @@ func TestOpenWorkspace(t *testing.T) {
 			t.Errorf("open(%q): error\n\t%v, want\n\t%s\nand a hint", tt.dir, err, want)
 		}
 	}
+	if err := os.Chmod(base+"/other", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.open(base + "/other"); os.Geteuid() != 0 && (err == nil || !strings.Contains(err.Error(), "you may not read it: ")) {
+		t.Errorf("a directory that may not be read: %v", err)
+	}
 	if _, err := r.open(base + "/loop"); err == nil {
 		t.Error("a link to itself was opened")
 	}
