@@ -50,14 +50,19 @@ func run(ctx context.Context, a app, args []string) int {
 	}
 	c, ok := findCommand(name)
 	if !ok {
-		msg := fmt.Sprintf("airlock: unknown command %s", tomlText(name))
-		if near := spelling.Nearest(name, commandNames()); near != "" {
-			msg += fmt.Sprintf("; did you mean %q?", near)
-		}
-		fmt.Fprintf(a.stderr, "%s\nhint: `airlock help` lists the commands\n", msg)
-		return exitUsage
+		return unknownCommand(a, "airlock: unknown command", name)
 	}
 	return c.run(ctx, a, args)
+}
+
+// unknownCommand prints msg with the name that is none of a command, and what may have been meant.
+func unknownCommand(a app, msg, name string) int {
+	msg += " " + tomlText(name)
+	if near := spelling.Nearest(name, commandNames()); near != "" {
+		msg += fmt.Sprintf("; did you mean %q?", near)
+	}
+	fmt.Fprintf(a.stderr, "%s\nhint: `airlock help` lists the commands\n", msg)
+	return exitUsage
 }
 
 func findCommand(name string) (command, bool) {
