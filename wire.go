@@ -38,7 +38,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	if options.Backend, err = o.settings.backend(); err != nil {
 		return nil, err
 	}
-	options.Policy = o.settings.describe()
+	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
 		if options.Layers, err = overlay.Open(o.dir, p.state, o.settings.Workspace); err != nil {

@@ -14,6 +14,9 @@ func interrupted(ctx context.Context) Result {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
 		return Result{Status: StatusTimeout}
+	case errors.Is(cause, errFull):
+		note := "the filesystem of the workspace was nearly full, so that the run was ended before limits.disk"
+		return Result{Status: StatusLimit, Limit: "disk", Notes: []string{note}}
 	case errors.Is(cause, errDisk):
 		return Result{Status: StatusLimit, Limit: "disk"}
 	}

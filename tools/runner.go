@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"airlock/overlay"
@@ -26,6 +27,7 @@ type WorkspaceRunner struct {
 	layers   *overlay.Workspace // nil: runs write to the workspace itself
 	view     View
 	policy   Policy
+	tools    Config
 	identity Identity
 }
 
@@ -43,12 +45,25 @@ type RunnerOptions struct {
 	Layers   *overlay.Workspace // nil with workspace.mode = "direct"
 	View     View
 	Policy   Policy
+	Tools    Config
 	Identity Identity
 }
 
 // NewRunner makes the runner of a workspace.
 func NewRunner(o RunnerOptions) *WorkspaceRunner {
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, identity: o.Identity}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity}
+}
+
+// Permit implements [Runner].
+func (w *WorkspaceRunner) Permit(r Request) error {
+	if w.tools.disables(r.Tool) {
+		return fmt.Errorf("%s is disabled in this workspace (tools.disable)", r.Tool)
+	}
+	if most := w.policy.Limits.MaxTimeout.Std(); r.Timeout > most {
+		return fmt.Errorf("timeout_seconds: %d is out of range; this workspace takes a whole number from 1 to %d (limits.max_timeout)",
+			int64(r.Timeout/time.Second), int64(most/time.Second))
+	}
+	return nil
 }
 
 // Describe implements [Runner].
@@ -73,11 +88,11 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 	if timeout == 0 {
 		timeout = w.policy.Limits.Timeout.Std()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	running, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
 	out := NewOutput(w.policy.Limits.Output)
-	result, err := w.transact(ctx, r, sandboxOutput(out, r.Tee, progress))
+	result, err := w.transact(ctx, running, r, sandboxOutput(out, r.Tee, progress))
 	result.Output, result.OutputDroppedBytes = out.Snapshot()
 	result.DurationMS = time.Since(start).Milliseconds()
 	return result, err
@@ -102,8 +117,8 @@ type outputFunc func(p []byte) (int, error)
 
 func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 
-// transact does the run within its transaction.
-func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Writer) (Result, error) {
+// transact does the run within its transaction. call ends with the call, ctx with the run's time too.
+func (w *WorkspaceRunner) transact(call, ctx context.Context, r Request, output io.Writer) (Result, error) {
 	id := newRunID()
 	if w.layers == nil {
 		result := w.execute(ctx, id, r, nil, output)
@@ -129,7 +144,12 @@ func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Wri
 		// its time is not punished for the time that we take.)
 		result = interrupted(ctx)
 	}
-	report, err := w.finish(txn, result, r.OnFailure)
+	report, err := w.finish(call, txn, result, r.OnFailure)
+	if err != nil && call.Err() != nil && errors.Is(err, context.Cause(call)) {
+		result = interrupted(call) // before the first change
+		report.Reason = discardReason(result)
+		return withReport(result, report), nil
+	}
 	if err != nil {
 		return landingFailed(result, err), nil
 	}
@@ -140,24 +160,27 @@ func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Wri
 func (w *WorkspaceRunner) watched(ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) Result {
 	limit := int64(w.policy.Limits.Disk)
 	ctx, cancel := context.WithCancelCause(ctx)
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		watchDisk(ctx, txn, limit, cancel)
-	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { watchDisk(ctx, txn, limit, cancel) })
+	watching.Go(func() { watchFree(ctx, txn.Free, cancel) })
 	layer := txn.Layer()
 	result := w.execute(ctx, id, r, &layer, output)
 	cancel(nil)
-	<-watching
+	watching.Wait()
 	return checkDisk(result, txn, limit)
 }
 
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet.
-func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layer *overlay.Layer, output io.Writer) Result {
-	spec, err := w.compose(id, r, layer)
+func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layer *overlay.Layer, output io.Writer) (result Result) {
+	spec, note, err := w.compose(id, r, layer)
 	if err != nil {
 		return Failed(err.Error())
 	}
+	defer func() {
+		if note != "" {
+			result.Notes = append(result.Notes, note)
+		}
+	}()
 	stdio := sandbox.Stdio{Output: output}
 	if r.Stdin != "" {
 		stdio.Stdin = strings.NewReader(r.Stdin)
@@ -169,7 +192,7 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	}
 	switch {
 	case ctx.Err() != nil && (err != nil || exit.Killed):
-		result := interrupted(ctx)
+		result = interrupted(ctx)
 		result.EndedProcesses = exit.Ended
 		return result
 	case err != nil:
@@ -178,11 +201,11 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	return ended(exit)
 }
 
-// finish lands or discards, by how the run ended. A landing is never interrupted by the call's own
-// end: it takes as long as its changes need, and is all or nothing.
-func (w *WorkspaceRunner) finish(txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
+// finish lands or discards, by how the run ended. The end of the call ends a landing that still looks at
+// what there is to land, and never one that has begun to change the workspace: all or nothing.
+func (w *WorkspaceRunner) finish(call context.Context, txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
 	if w.lands(result, onFailure) {
-		return txn.Land(context.Background())
+		return txn.Land(call)
 	}
 	return txn.Discard(discardReason(result))
 }
