@@ -285,6 +285,27 @@ func TestRenameRefused(t *testing.T) {
 	})
 }
 
+// Under a container engine that listens to system calls itself there is no second listener: runs work, and
+// such renames don't.
+func TestRenameUnderAnotherListener(t *testing.T) {
+	var out string
+	runChild(t, child("TestChildUnderAnotherListener", "x", 0), &out)
+	expect(t, out, "d EXDEV\nf ok\n")
+}
+
+func TestChildUnderAnotherListener(t *testing.T) {
+	childArgument(t)
+	runtime.LockOSThread() // for the filter; runs are forked from this thread
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	unused := []rule{{"lookup_dcookie", 212, 18, notify, nil}}
+	if _, err := installFilter(unused, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER); err != nil {
+		t.Fatal(err)
+	}
+	reportToParent(t, shell(t, newNative(t), "/probe rename d n f g", on(t, workspace(t, "d/a", "f"))))
+}
+
 func TestRenameListenerIsNotInherited(t *testing.T) {
 	out := shell(t, newNative(t), "ls /proc/self/fd", on(t, workspace(t)))
 	expect(t, out, "0\n1\n2\n3\n") // 3 is the directory that ls reads
