@@ -33,7 +33,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	}
 	options := tools.RunnerOptions{
 		View:     view,
-		Identity: tools.Identity{UID: uid, GID: gid, Name: system.Account.Name, Home: system.Account.Home},
+		Identity: tools.Identity{UID: uid, GID: gid, Home: system.Account.Home},
 	}
 	if options.Backend, err = o.settings.backend(); err != nil {
 		return nil, err

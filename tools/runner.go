@@ -34,8 +34,7 @@ type WorkspaceRunner struct {
 // Identity is the user as whom runs are executed, on the host too.
 type Identity struct {
 	UID, GID int
-	// Name and Home are what the run's passwd entry and HOME say.
-	Name, Home string
+	Home     string // the run's home directory, an empty one
 }
 
 // RunnerOptions is what a [WorkspaceRunner] is made of. The runner owns Backend and Layers from then
