@@ -44,6 +44,9 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 		if options.Layers, err = overlay.Open(o.dir, p.state, o.settings.Workspace); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
+		for _, dir := range options.Layers.Interrupted() {
+			options.Policy.Notes = append(options.Policy.Notes, "A landing was cut off before; what it had taken out of the workspace is in "+dir+". Tell the user.")
+		}
 	}
 	return tools.NewRunner(options), nil
 }
