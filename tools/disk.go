@@ -67,13 +67,16 @@ func watchFree(ctx context.Context, free func() (int64, error), cancel context.C
 	}
 }
 
-// checkDisk looks once more when the run is over, so that nothing beyond the limit ever lands.
-func checkDisk(result Result, txn *overlay.Txn, limit int64) Result {
+// checkDisk looks once more when the run is over, so that nothing beyond the limit ever lands. ctx ends
+// with the call.
+func checkDisk(ctx context.Context, result Result, txn *overlay.Txn, limit int64) Result {
 	if result.Status != StatusExited {
 		return result
 	}
-	used, err := txn.FinalUsage(context.Background())
+	used, err := txn.FinalUsage(ctx)
 	switch {
+	case ctx.Err() != nil:
+		return interrupted(ctx)
 	case err != nil:
 		result.Status, result.ExitCode = StatusError, nil
 		result.Reason = fmt.Sprintf("what the run wrote could not be measured, so that nothing of it lands: %v", err)

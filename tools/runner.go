@@ -34,8 +34,7 @@ type WorkspaceRunner struct {
 // Identity is the user as whom runs are executed, on the host too.
 type Identity struct {
 	UID, GID int
-	// Name and Home are what the run's passwd entry and HOME say.
-	Name, Home string
+	Home     string // the run's home directory, an empty one
 }
 
 // RunnerOptions is what a [WorkspaceRunner] is made of. The runner owns Backend and Layers from then
@@ -91,8 +90,10 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 	running, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
+	id := newRunID()
 	out := NewOutput(w.policy.Limits.Output)
-	result, err := w.transact(ctx, running, r, sandboxOutput(out, r.Tee, progress))
+	result, err := w.transact(ctx, running, id, r, sandboxOutput(out, r.Tee, progress))
+	result.RunID = id
 	result.Output, result.OutputDroppedBytes = out.Snapshot()
 	result.DurationMS = time.Since(start).Milliseconds()
 	return result, err
@@ -118,8 +119,7 @@ type outputFunc func(p []byte) (int, error)
 func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 
 // transact does the run within its transaction. call ends with the call, ctx with the run's time too.
-func (w *WorkspaceRunner) transact(call, ctx context.Context, r Request, output io.Writer) (Result, error) {
-	id := newRunID()
+func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Request, output io.Writer) (Result, error) {
 	if w.layers == nil {
 		result := w.execute(ctx, id, r, nil, output)
 		if result.Status != StatusRefused && result.Status != StatusError {
@@ -138,7 +138,7 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, r Request, output 
 		}
 		return Refused(fmt.Sprintf("the transaction could not begin: %v", err)), nil
 	}
-	result := w.watched(ctx, id, r, txn, output)
+	result := w.watched(call, ctx, id, r, txn, output)
 	if cause := context.Cause(ctx); result.Status == StatusExited && cause != nil && !errors.Is(cause, errTimeout) {
 		// Cancelled after its end, before its landing: nobody waits for what it did. (A run that ended in
 		// its time is not punished for the time that we take.)
@@ -157,7 +157,7 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, r Request, output 
 }
 
 // watched does the run on the layer of a transaction, and bounds what it writes there.
-func (w *WorkspaceRunner) watched(ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) Result {
+func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) Result {
 	limit := int64(w.policy.Limits.Disk)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -167,7 +167,7 @@ func (w *WorkspaceRunner) watched(ctx context.Context, id string, r Request, txn
 	result := w.execute(ctx, id, r, &layer, output)
 	cancel(nil)
 	watching.Wait()
-	return checkDisk(result, txn, limit)
+	return checkDisk(call, result, txn, limit)
 }
 
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet.
