@@ -3,7 +3,6 @@ package sandbox
 import (
 	"bytes"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -65,7 +64,6 @@ func (r *pathReader) read(tid uint32, address uint64) (string, error) {
 		local := []unix.Iovec{{Base: &r.buf[have]}}
 		local[0].SetLen(want)
 		got, err := unix.ProcessVMReadv(int(tid), local, []unix.RemoteIovec{{Base: uintptr(at), Len: want}}, 0)
-		runtime.KeepAlive(r)
 		if err != nil {
 			return "", err
 		}
