@@ -43,7 +43,8 @@ func TestRenameAsOnAPlainFilesystem(t *testing.T) {
 	}
 
 	spec := testSpec(t, "/probe", "rename-cases", ws)
-	onOverlay(t, &spec, ws)
+	upper := onOverlay(t, &spec, ws)
+	t.Cleanup(func() { openUp(upper) }) // before its removal
 	exit, inside := doRun(t, n, spec, "")
 	if exit != (Exit{}) {
 		t.Fatalf("%+v, %s", exit, inside)
