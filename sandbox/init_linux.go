@@ -88,7 +88,11 @@ func run(control *os.File) error {
 	if err := send(control, message{Built: &struct{}{}}); err != nil {
 		return err
 	}
-	pid, st, err := startPayload(c)
+	renames, err := newRenamer(c.Steps)
+	if err != nil {
+		return err
+	}
+	pid, st, err := startPayload(c, renames)
 	if err != nil {
 		return err
 	}
@@ -99,6 +103,7 @@ func run(control *os.File) error {
 		if st, err = waitPayload(pid); err != nil {
 			return err
 		}
+		st.Torn = renames.stop()
 	}
 	return send(control, message{Status: st})
 }
