@@ -18,12 +18,12 @@ func (f *fixture) between(txn *Txn, happens func()) (Report, error) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	happens()
-	l := lander{
-		t: txn, host: f.root, report: p.report,
-		modes: map[string]uint32{}, before: map[string]inode{}, moved: map[uint64]bool{},
+	l := txn.lander(p)
+	if err := l.stage(context.Background()); err != nil {
+		f.t.Fatal(err)
 	}
-	err = l.run(p.steps)
+	happens()
+	err = l.run("")
 	l.report.sort()
 	return l.report, err
 }
@@ -67,8 +67,16 @@ func TestTakeBack(t *testing.T) {
 		chmod 700 empty; rm was-file; mkdir was-file; echo 1 > was-file/x; chmod 555 was-file; rm -r gone; echo zz > zz`)
 	_, err := f.between(txn, func() {
 		// The last thing to come in is not there.
-		if err := os.Remove(filepath.Join(txn.Layer().Upper, "zz")); err != nil {
+		staged, err := filepath.Glob(filepath.Join(txn.landing.path, "*"))
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, path := range staged {
+			if b, _ := os.ReadFile(path); string(b) == "zz\n" {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	})
 	if err == nil || !strings.Contains(err.Error(), "zz") || strings.Contains(err.Error(), "taken back") {

@@ -22,9 +22,10 @@ import (
 //	BASE/SERVER/               locked by the living server; without a holder it is removed
 //	BASE/SERVER/RUN/upper      the layer
 //	BASE/SERVER/RUN/work       overlayfs's own
-//	BASE/SERVER/RUN/taken      what a landing took out of the workspace, until it is done
-//	BASE/SERVER/RUN/landing    is there while a landing is going on
-//	BASE/interrupted-RUN/      a RUN whose landing was cut off: kept, since it can hold the only copy
+//	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
+//	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
+//	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
+//	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
 // BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it.
 const (
@@ -32,6 +33,8 @@ const (
 	besidePrefix      = ".airlock-"
 	reservedPrefix    = ".airlock-land-"
 	interruptedPrefix = "interrupted-"
+	landingName       = "landing"
+	historyName       = "history"
 )
 
 // scratch is one server's part of it.
@@ -90,6 +93,7 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	if s.base, err = openTree(path); err != nil {
 		return err
 	}
+	s.base.hook = root.hook
 	defer func() {
 		if err != nil {
 			s.base.close()
@@ -159,6 +163,9 @@ func (s *scratch) sweep() error {
 			s.addKept(name)
 			continue
 		}
+		if name == historyName {
+			continue
+		}
 		server, err := s.base.sub(name)
 		if is(err, unix.ENOTDIR, unix.ENOENT) {
 			continue
@@ -167,7 +174,7 @@ func (s *scratch) sweep() error {
 			return err
 		}
 		if unix.Flock(server.fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
-			err = s.clear(server, name)
+			err = s.clear(name)
 		}
 		server.close()
 		if err != nil {
@@ -177,41 +184,14 @@ func (s *scratch) sweep() error {
 	return nil
 }
 
-// clear removes the directory of one dead server, but for runs that were being landed.
-func (s *scratch) clear(server *tree, name string) error {
-	runs, err := server.list("")
-	if err != nil {
-		return err
-	}
-	for _, run := range runs {
-		if cut, err := server.stat(joinPath(run, "landing")); err == nil && cut.kind != absent {
-			if err := s.keep(server, run); err != nil {
-				return err
-			}
-		}
-	}
+// clear removes the directory of one dead server. A landing that it was at has been dealt with.
+func (s *scratch) clear(name string) error {
 	// The sandbox of a server that was killed just now may still write, for two seconds at most.
 	// What that leaves is for the next start.
 	if err := removeTree(s.base.fd, name); err != nil && !is(err, unix.ENOTEMPTY) {
 		return err
 	}
 	return nil
-}
-
-// keep puts a run aside whose landing was cut off or could not be taken back.
-func (s *scratch) keep(server *tree, run string) error {
-	kept := interruptedPrefix + run
-	for n := 2; ; n++ {
-		err := unix.Renameat2(server.fd, run, s.base.fd, kept, unix.RENAME_NOREPLACE)
-		if err == nil {
-			s.addKept(kept)
-			return nil
-		}
-		if err != unix.EEXIST {
-			return server.fail("keep", run, err)
-		}
-		kept = fmt.Sprintf("%s%s-%d", interruptedPrefix, run, n)
-	}
 }
 
 func (s *scratch) addKept(name string) {
