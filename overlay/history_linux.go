@@ -83,7 +83,7 @@ func (l *lander) landed(s step) (_ step, err error) {
 
 // settle does what is left to do for a landing that is in the history. It can be done again. What
 // fails is noted: it is no reason to say that nothing landed.
-func (l *lander) settle(r record) {
+func (l *lander) settle(r record, base *tree) {
 	failed := func(err error) {
 		if err != nil {
 			l.report.Notes = append(l.report.Notes, "What the landing left could not be removed: "+Quote(err.Error())+".")
@@ -95,12 +95,12 @@ func (l *lander) settle(r record) {
 		}
 	}
 	if r.Undoes != "" {
-		failed(l.w.markUndone(r.Undoes))
+		failed(markUndone(base, r.Undoes))
 		if l.t != nil {
-			failed(l.refresh(r))
+			failed(l.refresh(r, base))
 		}
 	}
-	failed(l.w.trim())
+	failed(l.w.trim(base))
 	failed(l.w.removeJournal())
 }
 
@@ -130,8 +130,8 @@ func (l *lander) replaced() (bytes uint64) {
 }
 
 // openHistory opens the directory; nil is that there is none.
-func (w *Workspace) openHistory() (*tree, error) {
-	h, err := w.scratch.base.sub(historyName)
+func openHistory(base *tree) (*tree, error) {
+	h, err := base.sub(historyName)
 	if is(err, unix.ENOENT) {
 		return nil, nil
 	}
@@ -177,8 +177,8 @@ func (w *Workspace) listHistory(h *tree) ([]historyEntry, error) {
 
 // trim holds the history to workspace.undo, and to so many entries: what the oldest keep goes first.
 // The lock on the workspace is held.
-func (w *Workspace) trim() error {
-	h, err := w.openHistory()
+func (w *Workspace) trim(base *tree) error {
+	h, err := openHistory(base)
 	if h == nil {
 		return err
 	}
@@ -263,8 +263,8 @@ func (h *tree) readEntry(e historyEntry) (record, error) {
 }
 
 // markUndone drops what an entry keeps after it was taken back.
-func (w *Workspace) markUndone(name string) error {
-	h, err := w.openHistory()
+func markUndone(base *tree, name string) error {
+	h, err := openHistory(base)
 	if h == nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func (w *Workspace) History(ctx context.Context) ([]Landing, error) {
 		return nil, err
 	}
 	defer lock.unlock()
-	h, err := w.openHistory()
+	h, err := openHistory(w.scratch.base)
 	if h == nil {
 		return nil, err
 	}

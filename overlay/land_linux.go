@@ -131,7 +131,7 @@ func (l *lander) run(undoes string) error {
 	if err != nil {
 		err = l.takeBack(err)
 	} else {
-		l.settle(r)
+		l.settle(r, l.w.scratch.base)
 	}
 	l.leaveFootprints()
 	return err

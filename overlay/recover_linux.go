@@ -91,7 +91,7 @@ func (w *Workspace) recoverRecord(r record) error {
 	}
 	defer l.landing.close()
 	if done {
-		l.settle(r)
+		l.settle(r, base)
 		l.leaveFootprints()
 		return w.interruptedStill()
 	}

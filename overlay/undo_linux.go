@@ -355,7 +355,7 @@ func entryOf(entries []historyEntry, run string) (historyEntry, bool) {
 
 // findEntry opens the history and finds a run in it.
 func (w *Workspace) findEntry(run string) (*tree, historyEntry, error) {
-	h, err := w.openHistory()
+	h, err := openHistory(w.scratch.base)
 	if err != nil {
 		return nil, historyEntry{}, err
 	}

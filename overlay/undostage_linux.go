@@ -122,12 +122,12 @@ func travels(name string) bool {
 
 // refresh notes anew what the landing of an undo put: dropping the other names that it had in the
 // history moved its ctimes.
-func (l *lander) refresh(r record) error {
+func (l *lander) refresh(r record, base *tree) error {
 	m, err := takeMarker(context.Background(), l.t.dir)
 	if err != nil {
 		return err
 	}
-	h, err := l.w.openHistory()
+	h, err := openHistory(base)
 	if h == nil {
 		return err
 	}
