@@ -167,8 +167,8 @@ func (u *undoing) showFile(path string, a, b version, out io.Writer) error {
 		return u.showFile(path, version{}, b, out)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "diff %s %s\n", quoteWhole("a/"+path), quoteWhole("b/"+path))
-	aName, bName := quoteWhole("a/"+path), quoteWhole("b/"+path)
+	fmt.Fprintf(&text, "diff %s %s\n", Literal("a/"+path), Literal("b/"+path))
+	aName, bName := Literal("a/"+path), Literal("b/"+path)
 	switch {
 	case a.kind == absent:
 		fmt.Fprintf(&text, "new %s mode %04o\n", kindNames[b.kind], b.mode)
@@ -191,12 +191,6 @@ func (u *undoing) showFile(path string, a, b version, out io.Writer) error {
 
 // line writes a sentence on a path.
 func line(out io.Writer, format, path string) error {
-	_, err := fmt.Fprintf(out, format+"\n", quoteWhole(path))
+	_, err := fmt.Fprintf(out, format+"\n", Literal(path))
 	return err
-}
-
-// quoteWhole is Quote without its limit.
-func quoteWhole(path string) string {
-	text, _ := rawPath(path).MarshalText()
-	return string(text)
 }

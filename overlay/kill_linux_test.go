@@ -24,7 +24,7 @@ import (
 // itself with SIGKILL before the N-th call to the system that the landing makes: for every N up to the
 // landing's end.
 
-var everyKill = flag.Bool("every-kill", false, "kill at every call, not at every seventh")
+var everyKill = flag.Bool("every-kill", false, "kill at every call, not at some")
 
 const asKilled = "airlock-overlay-test-killed"
 
@@ -324,12 +324,12 @@ func exceptEdited(s map[string]string) map[string]string {
 	return out
 }
 
-func points(calls int) (all []int) {
-	step := 7
+// points are the calls to kill at.
+func points(calls, step int) (all []int) {
 	if *everyKill {
 		step = 1
 	}
-	for n := 1; n <= calls; n += step {
+	for n := 1; n < calls; n += step {
 		all = append(all, n)
 	}
 	return append(all, calls)
@@ -339,7 +339,7 @@ func points(calls int) (all []int) {
 // be after; and so it is if the recovery is killed, too.
 func TestKilledLanding(t *testing.T) {
 	for filesystem, base := range bases(t) {
-		for _, what := range []string{"land", "land-durably"} {
+		for what, step := range map[string]int{"land": 23, "land-durably": 101} {
 			t.Run(filesystem+"/"+what, func(t *testing.T) {
 				k := newKillable(t, base)
 				calls := k.server(what, 0)
@@ -348,45 +348,179 @@ func TestKilledLanding(t *testing.T) {
 					t.Fatalf("it does not land: %v", after)
 				}
 				k.remove()
-				all := points(calls)
-				if what == "land-durably" {
-					all = slices.DeleteFunc(all, func(n int) bool { return n%3 != 0 })
-				}
-				landed, took := 0, 0
-				for i, n := range all {
-					k := newKillable(t, base)
-					before := snapshot(t, k.dir, true)
-					if k.server(what, n) >= 0 {
-						t.Fatalf("call %d was not made", n)
-					}
-					context := fmt.Sprintf("killed at call %d of %d", n, calls)
-					if i%3 == 0 {
-						// The recovery is killed, and the next one, at its first calls and in the middle.
-						for _, m := range []int{1 + i%17, 2 + i*7%113, 3 + i*5%397} {
-							if k.server("recover", m) >= 0 {
-								break
-							}
-						}
-					}
-					k.opened(context)
-					got := snapshot(t, k.dir, true)
-					if maps.Equal(undated(got), after) {
-						landed++
-					} else if took++; maps.Equal(exceptEdited(got), exceptEdited(before)) {
-						if diff := cmp.Diff(undated(hosts(before)), undated(got)); diff != "" {
-							t.Fatalf("%s: (-before +after):\n%s", context, diff)
-						}
-					} else {
-						t.Fatalf("%s: neither what was before (-before +got):\n%s\nnor what would be after (-after +got):\n%s", context,
-							cmp.Diff(exceptEdited(before), exceptEdited(got)), cmp.Diff(after, undated(got)))
-					}
-					k.remove()
-				}
-				t.Logf("%d calls; killed at %d of them: %d landings were taken back, %d done", calls, len(all), took, landed)
-				if landed == 0 || took == 0 {
-					t.Error("killing came always before the landing was done, or always after")
-				}
+				killAt(t, base, what, calls, step, after, func(k killable) {})
 			})
 		}
 	}
+}
+
+// TestKilledUndo is the same for an undo.
+func TestKilledUndo(t *testing.T) {
+	for filesystem, base := range bases(t) {
+		t.Run(filesystem, func(t *testing.T) {
+			land := func(k killable) { k.server("land", 0) }
+			k := newKillable(t, base)
+			before := undated(hosts(snapshot(t, k.dir, true)))
+			land(k)
+			for path, what := range snapshot(t, k.dir, false) {
+				if strings.Contains(path, ".conflict-k1") {
+					before[path] = what // is not taken back
+				}
+			}
+			calls := k.server("undo", 0)
+			after := snapshot(t, k.dir, false)
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Fatalf("undo (-want +got):\n%s", diff)
+			}
+			k.remove()
+			killAt(t, base, "undo", calls, 23, after, land)
+		})
+	}
+}
+
+// killAt kills a server at some of its calls, each in a workspace that prepare made, and looks at what
+// the next one makes of it.
+func killAt(t *testing.T, base, what string, calls, step int, after map[string]string, prepare func(killable)) {
+	all := points(calls, step)
+	landed, took := 0, 0
+	for i, n := range all {
+		k := newKillable(t, base)
+		prepare(k)
+		before := snapshot(t, k.dir, true)
+		if k.server(what, n) >= 0 {
+			t.Fatalf("call %d was not made", n)
+		}
+		context := fmt.Sprintf("killed at call %d of %d", n, calls)
+		if i%3 == 0 {
+			// The recovery is killed, and the next one, and the one after that.
+			for _, m := range []int{1 + i%17, 2 + i*7%113, 3 + i*5%397} {
+				if k.server("recover", m) >= 0 {
+					break
+				}
+			}
+		}
+		k.opened(context)
+		got := snapshot(t, k.dir, true)
+		if maps.Equal(undated(got), after) {
+			landed++
+		} else if took++; maps.Equal(exceptEdited(got), exceptEdited(before)) {
+			if diff := cmp.Diff(undated(hosts(before)), undated(got)); diff != "" {
+				t.Fatalf("%s: (-before +got):\n%s", context, diff)
+			}
+		} else {
+			t.Fatalf("%s: neither what was before (-before +got):\n%s\nnor what would be after (-after +got):\n%s", context,
+				cmp.Diff(exceptEdited(before), exceptEdited(got)), cmp.Diff(after, undated(got)))
+		}
+		k.remove()
+	}
+	t.Logf("%d calls; killed at %d of them: %d were taken back, %d done", calls, len(all), took, landed)
+	if landed == 0 || took == 0 {
+		t.Error("killing came always before it was done, or always after")
+	}
+}
+
+// TestKilledAndEdited: what someone makes of the workspace between the kill and the recovery is never
+// lost, and everything else is as it was or as it would be.
+func TestKilledAndEdited(t *testing.T) {
+	edits := []struct{ path, script string }{
+		{"modified0", "echo edit > modified0"},
+		{"modified1", "echo edit > t && mv t modified1"},
+		{"new0", "rm -f new0; echo edit > new0"},
+		{"new1", "echo edit >> new1"},
+		{"deleted0", "rm -f deleted0; echo edit > deleted0"},
+		{"dir-to-file0", "test -d dir-to-file0 || echo edit > dir-to-file0"},
+		{"new-dir0/mine", "mkdir -p new-dir0; chmod 755 new-dir0; echo edit > new-dir0/mine"},
+		{"file-to-dir1/sub/x", "test ! -d file-to-dir1 || echo edit > file-to-dir1/sub/x"},
+		{"gone0/mine", "mkdir -p gone0; echo edit > gone0/mine"},
+		{"kept0", "echo edit > kept0"},
+		{"ro0/mine", "chmod 755 ro0; echo edit > ro0/mine"},
+		{"link0", "ln -sfn edit link0"},
+	}
+	for filesystem, base := range bases(t) {
+		t.Run(filesystem, func(t *testing.T) {
+			k := newKillable(t, base)
+			calls := k.server("land", 0)
+			after := snapshot(t, k.dir, false)
+			k.remove()
+			for _, n := range points(calls, 31) {
+				k := newKillable(t, base)
+				before := undated(hosts(snapshot(t, k.dir, true)))
+				k.server("land", n)
+				cut := snapshot(t, k.dir, false)
+				for _, e := range edits {
+					cmd := exec.Command("/bin/sh", "-euc", e.script)
+					cmd.Dir = k.dir
+					if out, err := cmd.CombinedOutput(); err != nil {
+						t.Fatalf("%s: %v: %s", e.script, err, out)
+					}
+				}
+				edited := snapshot(t, k.dir, false)
+				k.opened(fmt.Sprintf("killed at call %d", n))
+				got := snapshot(t, k.dir, false)
+				// Every edit is at its path, or in a conflict file, or in what was moved with one.
+				for path, what := range edited {
+					if what == cut[path] || strings.HasPrefix(what, "directory") {
+						continue
+					}
+					if !slices.ContainsFunc(slices.Collect(maps.Values(got)), func(w string) bool { return contentOf(w) == contentOf(what) }) {
+						t.Errorf("killed at call %d: %s is lost: %s", n, path, what)
+					}
+					if got[path] != what && !heldBeside(got, path, what) {
+						t.Errorf("killed at call %d: %s was %q, is %q", n, path, what, got[path])
+					}
+				}
+				// What nobody edited is of before or of after, and all of it of one of them.
+				one, other := 0, 0
+				for path := range before {
+					if slices.ContainsFunc(edits, func(e struct{ path, script string }) bool {
+						return strings.HasPrefix(path, "/"+strings.SplitN(e.path, "/", 2)[0])
+					}) || path == "" || before[path] == after[path] {
+						continue
+					}
+					switch got[path] {
+					case before[path]:
+						one++
+					case after[path]:
+						other++
+					default:
+						t.Errorf("killed at call %d: %s is %q, neither %q nor %q", n, path, got[path], before[path], after[path])
+					}
+				}
+				if one > 0 && other > 0 {
+					t.Errorf("killed at call %d: %d paths of before and %d of after", n, one, other)
+				}
+				// And what was there before is somewhere.
+				if one > 0 {
+					for path, what := range before {
+						if strings.HasPrefix(what, "file") && edited[path] == cut[path] && got[path] != what && !heldBeside(got, path, what) {
+							t.Errorf("killed at call %d: what was at %s is lost", n, path)
+						}
+					}
+				}
+				k.remove()
+			}
+		})
+	}
+}
+
+func contentOf(what string) string {
+	if rest, ok := strings.CutPrefix(what, "file "); ok {
+		_, content, _ := strings.Cut(rest, " ")
+		return content
+	}
+	return what
+}
+
+// heldBeside reports whether a conflict file of a path, or of a directory that it lies in, has this.
+func heldBeside(got map[string]string, path, what string) bool {
+	for p, w := range got {
+		i := strings.Index(p, ".conflict-")
+		if i < 0 || contentOf(w) != contentOf(what) {
+			continue
+		}
+		if of := p[:i]; of == path || strings.HasPrefix(path, of+"/") || parentPath(of) == parentPath(parentPath(path)) {
+			return true
+		}
+	}
+	return false
 }

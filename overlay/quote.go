@@ -42,6 +42,14 @@ func Quote(path string) string {
 	return b.String()
 }
 
+// Literal is [Quote] without its limit: for machines.
+func Literal(path string) string {
+	if plain(path) {
+		return path
+	}
+	return strconv.Quote(path)
+}
+
 // plain reports whether path can stand for itself.
 func plain(path string) bool {
 	if path == "" || !utf8.ValidString(path) {

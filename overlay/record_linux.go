@@ -166,10 +166,10 @@ type rawPath string
 
 // MarshalText implements [encoding.TextMarshaler].
 func (p rawPath) MarshalText() ([]byte, error) {
-	if plain(string(p)) || p == "" {
-		return []byte(p), nil
+	if p == "" {
+		return nil, nil
 	}
-	return strconv.AppendQuote(nil, string(p)), nil
+	return []byte(Literal(string(p))), nil
 }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
