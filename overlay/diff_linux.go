@@ -22,16 +22,13 @@ func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error {
 	defer lock.unlock()
 	h, e, err := w.findEntry(run)
 	if err != nil {
-		return fmt.Errorf("overlay: diff: %w", err)
+		return historyError("diff", err)
 	}
 	defer h.close()
 	if e.state != "" {
-		return fmt.Errorf("overlay: diff: %w", &NotKeptError{Run: e.run, Undone: e.state == entryUndone})
+		return &NotKeptError{Run: e.run, Undone: e.state == entryUndone}
 	}
-	if err := w.diff(ctx, h, e, out); err != nil {
-		return fmt.Errorf("overlay: diff: %w", err)
-	}
-	return nil
+	return historyError("diff", w.diff(ctx, h, e, out))
 }
 
 func (w *Workspace) diff(ctx context.Context, h *tree, e historyEntry, out io.Writer) error {

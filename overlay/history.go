@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -34,4 +35,12 @@ func (e *NotKeptError) Error() string {
 		return "run " + e.Run + " was taken back already"
 	}
 	return "what run " + e.Run + " replaced is no longer kept"
+}
+
+// historyError names the operation, but where the error is one for a person already.
+func historyError(op string, err error) error {
+	if err == nil || errors.Is(err, ErrNoLanding) || errors.As(err, new(*NotKeptError)) {
+		return err
+	}
+	return fmt.Errorf("overlay: %s: %w", op, err)
 }

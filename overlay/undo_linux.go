@@ -19,10 +19,7 @@ func (w *Workspace) Undo(ctx context.Context, run string) (Report, error) {
 	report, err := w.undo(ctx, run)
 	report.Notes = append(report.Notes, w.TakeNotes()...)
 	report.sort()
-	if err != nil {
-		return report, fmt.Errorf("overlay: undo: %w", err)
-	}
-	return report, nil
+	return report, historyError("undo", err)
 }
 
 func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
