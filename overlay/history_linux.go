@@ -55,7 +55,11 @@ func (l *lander) finish(r record) error {
 		return err
 	}
 	defer history.close()
-	if err := move(l.t.dir, landingName, history, r.Entry, unix.RENAME_NOREPLACE); err != nil {
+	e, _ := parseEntry(r.Entry)
+	err = l.w.changeHistory(history, func(entries []historyEntry) ([]historyEntry, error) {
+		return append(entries, e), move(l.t.dir, landingName, history, r.Entry, unix.RENAME_NOREPLACE)
+	})
+	if err != nil {
 		return err
 	}
 	// It has landed, so that an error is none of the landing. Without durability it is none at all.
@@ -153,19 +157,19 @@ func (h *tree) entries() ([]historyEntry, error) {
 	return entries, nil
 }
 
-// listed is what entries returned, and the ctime of the directory then.
+// listed is the history as it was when its directory had a ctime: who has it need not read it again.
 type listed struct {
 	entries []historyEntry
 	at      stamp
 }
 
-// listHistory is entries, but reads the directory only if it changed since the last time.
+// listHistory is entries, but reads the directory only if someone else changed it.
 func (w *Workspace) listHistory(h *tree) ([]historyEntry, error) {
 	now, err := statAt(h.fd, "")
 	if err != nil {
 		return nil, err
 	}
-	if w.listed.at != now.ctime || w.listed.entries == nil {
+	if w.listed.entries == nil || w.listed.at != now.ctime {
 		entries, err := h.entries()
 		if err != nil {
 			return nil, err
@@ -173,6 +177,22 @@ func (w *Workspace) listHistory(h *tree) ([]historyEntry, error) {
 		w.listed = listed{entries, now.ctime}
 	}
 	return w.listed.entries, nil
+}
+
+// changeHistory calls f, which makes of the listed entries what it returns, and keeps that.
+func (w *Workspace) changeHistory(h *tree, f func([]historyEntry) ([]historyEntry, error)) error {
+	entries, err := w.listHistory(h)
+	if err != nil {
+		return err
+	}
+	w.listed.entries = nil
+	if entries, err = f(entries); err != nil {
+		return err
+	}
+	if now, err := statAt(h.fd, ""); err == nil {
+		w.listed = listed{entries, now.ctime}
+	}
+	return nil
 }
 
 // trim holds the history to workspace.undo, and to so many entries: what the oldest keep goes first.
@@ -183,36 +203,44 @@ func (w *Workspace) trim(base *tree) error {
 		return err
 	}
 	defer h.close()
-	entries, err := w.listHistory(h)
-	if err != nil {
-		return err
-	}
-	limit := uint64(w.config.Undo)
-	var total uint64
-	for _, e := range entries {
-		total += e.size
-	}
-	for i, e := range entries {
-		switch {
-		case len(entries)-i > historyLimit:
-			err = h.remove(e)
-		case e.state == "" && (total > limit || limit == 0):
-			err = h.drop(e, entryDropped)
-		default:
-			continue
+	return w.changeHistory(h, func(entries []historyEntry) ([]historyEntry, error) {
+		limit := uint64(w.config.Undo)
+		var total uint64
+		for _, e := range entries {
+			total += e.size
 		}
-		total -= e.size
-		if err != nil {
-			return err
+		surplus := max(0, len(entries)-historyLimit)
+		for _, e := range entries[:surplus] {
+			if err := h.remove(e); err != nil {
+				return nil, err
+			}
+			total -= e.size
 		}
-	}
-	return nil
+		entries = entries[surplus:]
+		for i, e := range entries {
+			if limit > 0 && total <= limit {
+				break
+			}
+			if e.state != "" {
+				continue
+			}
+			if err := h.drop(e, entryDropped); err != nil {
+				return nil, err
+			}
+			total -= e.size
+			entries[i] = e.as(entryDropped)
+		}
+		return entries, nil
+	})
 }
 
 // drop removes what an entry keeps and leaves the record. A crash in the middle leaves an entry that
 // says it keeps something; it is dropped again in its turn.
 func (h *tree) drop(e historyEntry, state string) error {
 	dir, err := h.sub(e.String())
+	if is(err, unix.ENOENT) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,12 @@ func TestUndoEdited(t *testing.T) {
 	want := Report{
 		Landed: true, Added: []string{"gone/b"}, Deleted: []string{"new/a"},
 		Conflicts: []Conflict{
-			{Path: "added"}, beside("del"), beside("gone/a"), beside("mod"), {Path: "mode"}, beside("moved"), {Path: "new/b"}, {Path: "new/c"},
+			{Path: "added"},
+			beside("del"), beside("gone/a"), beside("mod"),
+			{Path: "mode"},
+			beside("moved"),
+			{Path: "new/b"},
+			{Path: "new/c"},
 			beside("restored"), beside("same-size"),
 		},
 	}
