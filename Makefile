@@ -37,9 +37,9 @@ fuzz:
 	.ci/fuzz $(FUZZTIME)
 
 # In this order: what is cheap and fails often comes first.
-.PHONY: format tidy vet staticcheck race privileged fuzz-briefly clients cases vulnerabilities
+.PHONY: format tidy vet staticcheck tests fuzz-briefly clients cases vulnerabilities
 check:
-	@for step in format tidy vet staticcheck build race privileged demo clients cases fuzz-briefly vulnerabilities; do \
+	@for step in format tidy vet staticcheck build tests demo clients cases fuzz-briefly vulnerabilities; do \
 		echo "=== $$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$step || { echo "FAIL: make $$step"; exit 1; }; \
 		echo "=== $$step: $$((SECONDS - start)) s"; \
@@ -61,11 +61,8 @@ vet:
 staticcheck:
 	$(TOOL) staticcheck ./...
 
-race:
-	$(GO) run ./internal/gotest -race -shuffle=on ./...
-
-privileged:
-	.ci/privileged
+tests:
+	.ci/tests
 
 clients: build
 	testdata/clients/oneshot/run ./airlock

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"airlock/internal/spelling"
 )
@@ -56,6 +57,10 @@ Flags:
 		dir, err := filepath.Abs(*workspace)
 		if err != nil {
 			printError(a.stderr, err)
+			return exitFailed
+		}
+		if !utf8.ValidString(dir + binary) {
+			printError(a.stderr, fmt.Errorf("the path %s is not UTF-8, and a client's configuration can hold nothing else", tomlText(dir)))
 			return exitFailed
 		}
 		for _, line := range about.notes(binary) {

@@ -97,11 +97,29 @@ func diagnose(ctx context.Context, s settings) diagnosis {
 		d.Backend, d.Held = backend.Name(), backend.Held()
 		err = errors.Join(backend.Probe(ctx), backend.Close())
 	}
+	if err == nil && s.Limits.Enforce == "strict" {
+		err = refusedByStrict(d.Held)
+	}
 	if err != nil {
 		d.Cause, d.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 	}
 	d.Possible = err == nil
 	return d
+}
+
+// refusedByStrict says why limits.enforce = "strict" refuses every run on a host that holds these limits; nil if
+// it doesn't. Memory and processes are the ones that every configuration limits.
+func refusedByStrict(held map[string]string) error {
+	for _, name := range []string{"memory", "processes"} {
+		if held[name] == "" {
+			return &fault{
+				Key:  "limits.enforce",
+				Msg:  `is "strict", and nothing on this host holds limits.` + name,
+				Hint: `do what the checks say, or set limits.enforce = "best" to run without what can't be held`,
+			}
+		}
+	}
+	return nil
 }
 
 func (d diagnosis) print(w io.Writer) error {

@@ -27,7 +27,7 @@ func helpCommand() command {
 				printHelp(a.stdout, about)
 				return exitOK
 			}
-			return usageError(a, c, fmt.Sprintf("there is no command %s", tomlText(flags.Arg(0))))
+			return unknownCommand(a, "airlock help: there is no command", flags.Arg(0))
 		}
 		return usageError(a, c, "takes one command")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -23,14 +24,16 @@ error. Agents and editors start it; ` + "`airlock client NAME`" + ` prints how.
     airlock serve --workspace ~/project
 
 Without --workspace the workspace is the client's only root, else the working
-directory. A configuration or workspace that is wrong ends it with status 2.
+directory. A user file or a --workspace that is wrong ends it with status 2; what is
+wrong with a workspace that was not named is said in the answer to the first call.
 
-` + commonHelp,
+` + commonHelp + logHelp,
 	}
 	c.run = func(ctx context.Context, a app, args []string) int {
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 		var common commonFlags
 		common.register(flags)
+		common.registerLog(flags)
 		if status, done := parseFlags(a, c, flags, args); done {
 			return status
 		}
@@ -43,6 +46,9 @@ directory. A configuration or workspace that is wrong ends it with status 2.
 			return exitUsage
 		}
 		defer closeLog()
+		if isTerminal(a.stdin) {
+			fmt.Fprintln(a.stderr, "airlock: waiting for an MCP client on standard input, which is a terminal; Ctrl-D ends it\nhint: `airlock help` lists the commands, `airlock client NAME` prints how a client starts this")
+		}
 		s, err := common.setUp(a.environ)
 		if err != nil {
 			printError(a.stderr, err)
@@ -108,4 +114,14 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// isTerminal says whether a person may be typing at f: a character device that isn't the null device.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }

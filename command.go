@@ -53,14 +53,19 @@ func run(ctx context.Context, a app, args []string) int {
 	}
 	c, ok := findCommand(name)
 	if !ok {
-		msg := fmt.Sprintf("airlock: unknown command %s", tomlText(name))
-		if near := spelling.Nearest(name, commandNames()); near != "" {
-			msg += fmt.Sprintf("; did you mean %q?", near)
-		}
-		fmt.Fprintf(a.stderr, "%s\nhint: `airlock help` lists the commands\n", msg)
-		return exitUsage
+		return unknownCommand(a, "airlock: unknown command", name)
 	}
 	return c.run(ctx, a, args)
+}
+
+// unknownCommand prints msg with the name that is none of a command, and what may have been meant.
+func unknownCommand(a app, msg, name string) int {
+	msg += " " + tomlText(name)
+	if near := spelling.Nearest(name, commandNames()); near != "" {
+		msg += fmt.Sprintf("; did you mean %q?", near)
+	}
+	fmt.Fprintf(a.stderr, "%s\nhint: `airlock help` lists the commands\n", msg)
+	return exitUsage
 }
 
 func findCommand(name string) (command, bool) {
@@ -88,6 +93,15 @@ func parseFlags(a app, c command, flags *flag.FlagSet, args []string) (status in
 	err := flags.Parse(args)
 	switch {
 	case err == nil:
+		empty := ""
+		flags.Visit(func(f *flag.Flag) {
+			if f.Value.String() == "" {
+				empty = f.Name
+			}
+		})
+		if empty != "" { // --config "$FILE" with no FILE must not mean another file
+			return usageError(a, c, fmt.Sprintf("--%s is empty", empty)), true
+		}
 		return 0, false
 	case errors.Is(err, flag.ErrHelp):
 		printHelp(a.stdout, c)

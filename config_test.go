@@ -125,7 +125,7 @@ func TestUserFileFaults(t *testing.T) {
 		{"bad word", "[workspace]\nmode = \"over\"\n", `FILE:2: workspace.mode: "over" is not one of overlay, direct, readonly`},
 		{"bad pattern", "[network]\nallow = [\"a b\"]\n", `FILE:2: network.allow: "a b": a host can't hold ' '`},
 		{"bad tool", "[tools]\ndisable = [\"shell\"]\n", `FILE:2: tools.disable: "shell" is not a tool; there are run_shell, run_python, package_install, python_env`},
-		{"timeouts that do not fit", "[limits]\nmax_timeout = \"1m\"\n", `limits.timeout: 2m is more than limits.max_timeout, which is 1m`},
+		{"timeouts that do not fit", "[limits]\nmax_timeout = \"1m\"\n", `FILE:2: limits.timeout: 2m is more than limits.max_timeout, which is 1m`},
 		{"not supported", "\n[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n", "FILE:3: network.mode: not supported yet\nFILE:4: network.allow: not supported yet"},
 		{"direct alone", "[sandbox]\nbackend = \"direct\"\n", `FILE:2: sandbox.backend: "direct" isolates nothing; write workspace.mode = "direct" and network.mode = "allow" beside it to say that you know, or take another backend`},
 		{"direct with half of it", "[sandbox]\nbackend = \"direct\"\n[workspace]\nmode = \"direct\"\n", `FILE:2: sandbox.backend: "direct" isolates nothing; write network.mode = "allow" beside it to say that you know, or take another backend`},

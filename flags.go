@@ -23,7 +23,10 @@ const commonHelp = `Flags (each with the variable that stands for it):
     --workspace DIR    AIRLOCK_WORKSPACE         the directory to work in
     --config FILE      AIRLOCK_CONFIG            the user file, in place of ~/.config/airlock/config.toml
     --backend NAME     AIRLOCK_SANDBOX_BACKEND   auto, native or direct: how runs are isolated
-    --log-file FILE    AIRLOCK_LOG_FILE          logs go there too, beside standard error
+`
+
+// logHelp describes the flags of registerLog.
+const logHelp = `    --log-file FILE    AIRLOCK_LOG_FILE          logs go there too, beside standard error
     --log-level LEVEL  AIRLOCK_LOG_LEVEL         debug, info, warn or error
 `
 
@@ -31,6 +34,10 @@ func (f *commonFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&f.workspace, "workspace", "", "")
 	flags.StringVar(&f.config, "config", "", "")
 	flags.StringVar(&f.backend, "backend", "", "")
+}
+
+// registerLog adds the flags of a subcommand that writes a log.
+func (f *commonFlags) registerLog(flags *flag.FlagSet) {
 	flags.StringVar(&f.logFile, "log-file", "", "")
 	flags.StringVar(&f.logLevel, "log-level", "", "")
 }
@@ -84,10 +91,16 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 	if err != nil {
 		return setup{}, err
 	}
+	rules := workspaceRules{places: p, configFile: file.path, logFile: orVariable(f.logFile, environ, logFileVariable)}
+	if rules.logFile != "" {
+		if rules.logFile, err = filepath.Abs(rules.logFile); err != nil {
+			return setup{}, err
+		}
+	}
 	return setup{
 		places:    p,
 		user:      user,
-		rules:     workspaceRules{places: p, configFile: file.path},
+		rules:     rules,
 		workspace: orVariable(f.workspace, environ, workspaceVariable),
 	}, nil
 }

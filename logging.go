@@ -17,7 +17,9 @@ func newLogger(stderr io.Writer, file, level string) (logger *log.Logger, closeL
 	if err != nil || level == "fatal" {
 		return nil, nil, &fault{Where: "--log-level", Msg: tomlText(level) + " is not one of debug, info, warn, error"}
 	}
-	w, closeLog := stderr, func() {}
+	// The library asks a terminal for its colours, with escapes that it prints and answers that it waits for
+	// on standard input, where the protocol is. What isn't a file is not asked.
+	w, closeLog := io.Writer(struct{ io.Writer }{stderr}), func() {}
 	if file != "" {
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		if err != nil {

@@ -37,7 +37,7 @@ import (
 )
 
 func main() {
-	if sandbox.Main() { // this process is the init or the janitor of a sandbox
+	if sandbox.Main() { // this process is a sandbox's init, its janitor, or a check of the host
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

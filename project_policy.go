@@ -128,6 +128,9 @@ func (s settings) under(p *projectPolicy, trusted bool) (settings, error) {
 func (s settings) apply(changes []change) (settings, error) {
 	s = s.clone()
 	for _, c := range changes {
+		if !narrowings[c.key.name].adds && s.overrides(c.key) {
+			continue // the value, and where it comes from, stay the user's
+		}
 		c.key.set(&s.Config, c.to)
 		if narrowings[c.key.name].adds {
 			s.origins[c.key.name] = append(s.origins[c.key.name], c.origin)

@@ -234,6 +234,10 @@ func TestVariableWinsOverPolicy(t *testing.T) {
 	if err != nil || !slices.Equal(got.Sandbox.Read, []string{"/srv/mine"}) {
 		t.Errorf("sandbox.read in force: %v, %v", got.Sandbox.Read, err)
 	}
+	key, _ := findKey("sandbox.read")
+	if from := got.from(key); from != "AIRLOCK_SANDBOX_READ" {
+		t.Errorf("the user's sandbox.read is said to come from %s", from)
+	}
 }
 
 func TestTrustedPolicyWidens(t *testing.T) {

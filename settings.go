@@ -128,7 +128,15 @@ func (s settings) attribute(err error) error {
 		return err
 	}
 	f := &fault{Key: name, Msg: msg}
+	if msg == notSupported {
+		f.Hint = "leave out what is not supported yet; config.example.toml says which values this version can carry out"
+	}
 	origins := s.origins[key.name]
+	for word := range strings.FieldsSeq(msg) { // a default that is wrong only beside another key: it is that which was written
+		if len(origins) == 0 {
+			origins = s.origins[strings.Trim(word, ",;:")]
+		}
+	}
 	if len(origins) == 0 {
 		return f
 	}

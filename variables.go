@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -66,7 +67,7 @@ func (k configKey) document(from origin, value string) document {
 	switch {
 	case k.isText():
 		text = tomlText(value)
-	case k.typ.Kind().String() == "slice" && !strings.HasPrefix(strings.TrimSpace(value), "["):
+	case k.typ.Kind() == reflect.Slice && !strings.HasPrefix(strings.TrimSpace(value), "["):
 		list := []string{}
 		for one := range strings.SplitSeq(value, ",") {
 			if one = strings.TrimSpace(one); one != "" {

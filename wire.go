@@ -33,16 +33,19 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	}
 	options := tools.RunnerOptions{
 		View:     view,
-		Identity: tools.Identity{UID: uid, GID: gid, Name: system.Account.Name, Home: system.Account.Home},
+		Identity: tools.Identity{UID: uid, GID: gid, Home: system.Account.Home},
 	}
 	if options.Backend, err = o.settings.backend(); err != nil {
 		return nil, err
 	}
-	options.Policy = o.settings.describe()
+	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
 		if options.Layers, err = overlay.Open(o.dir, p.state, o.settings.Workspace); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
+		}
+		for _, dir := range options.Layers.Interrupted() {
+			options.Policy.Notes = append(options.Policy.Notes, "A landing was cut off before; what it had taken out of the workspace is in "+dir+". Tell the user.")
 		}
 	}
 	return tools.NewRunner(options), nil

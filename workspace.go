@@ -5,15 +5,20 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+
+	"airlock/sandbox"
 )
 
 // workspaceRules judges which directories may be workspaces.
 type workspaceRules struct {
 	places
 	configFile string // the user file in force
+	logFile    string // "" if there is none
 }
 
 // open returns the real path of the directory dir, relative to the working directory, if it may be a
@@ -48,10 +53,21 @@ func (r workspaceRules) open(dir string) (string, error) {
 	if !info.IsDir() {
 		return bad("is not a directory")
 	}
+	if dir, err := os.Open(real); err != nil {
+		return bad("you may not read it: %v", cause(err))
+	} else {
+		dir.Close()
+	}
 	if filepath.Dir(real) == real {
 		return bad("the root of the filesystem can't be a workspace")
 	}
-	for _, home := range r.homes {
+	homes := r.homes
+	// Who owns the workspace is the one as whom root's runs are executed.
+	uid, _ := ownerOf(info)
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil && filepath.IsAbs(u.HomeDir) {
+		homes = append(slices.Clone(homes), filepath.Clean(u.HomeDir))
+	}
+	for _, home := range homes {
 		if home = realPath(home); home != "/" && (liesIn(home, real) || sameFile(home, info)) {
 			if home == real || sameFile(home, info) {
 				return bad("a home directory can't be a workspace")
@@ -64,14 +80,17 @@ func (r workspaceRules) open(dir string) (string, error) {
 		{"state", r.state},
 		{"cache", r.cache},
 	} {
-		if own.dir = realPath(own.dir); liesIn(own.dir, real) {
+		if reachedThrough(own.dir, real) {
 			return bad("holds airlock's own %s, %s", own.what, own.dir)
-		} else if liesIn(real, own.dir) {
+		} else if liesIn(real, realPath(own.dir)) {
 			return bad("lies in airlock's own %s, %s", own.what, own.dir)
 		}
 	}
-	if r.configFile != "" && liesIn(realPath(r.configFile), real) {
+	if r.configFile != "" && reachedThrough(r.configFile, real) {
 		return bad("holds the configuration in force, %s, which runs could then change", r.configFile)
+	}
+	if r.logFile != "" && reachedThrough(r.logFile, real) {
+		return bad("holds the log file, %s, which runs could then change, or make a link to another file", r.logFile)
 	}
 	if system := r.systemDirectory(real); system != "" {
 		return bad("belongs to the system (%s)", system)
@@ -151,6 +170,23 @@ func (r workspaceRules) isOwn(real string, except []string) bool {
 func liesIn(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
+}
+
+// reachedThrough reports whether path lies in dir, or is reached through a link that does: whoever writes
+// in dir decides then what is at path. Both are absolute, and dir is a real path.
+func reachedThrough(path, dir string) bool {
+	for hop := path; ; {
+		if liesIn(realPath(filepath.Dir(hop)), dir) || liesIn(realPath(hop), dir) {
+			return true
+		}
+		parent := filepath.Dir(hop)
+		if _, links, err := sandbox.FollowLinks(hop); err == nil {
+			return slices.ContainsFunc(links, func(l sandbox.Mount) bool { return liesIn(l.Target, dir) })
+		} else if parent == hop {
+			return false
+		}
+		hop = parent // what is missing has no links
+	}
 }
 
 // sameFile tells one directory under two names, as a bind mount gives.

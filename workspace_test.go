@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,6 +92,12 @@ func TestOpenWorkspace(t *testing.T) {
 			t.Errorf("open(%q): error\n\t%v, want\n\t%s\nand a hint", tt.dir, err, want)
 		}
 	}
+	if err := os.Chmod(base+"/other", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.open(base + "/other"); os.Geteuid() != 0 && (err == nil || !strings.Contains(err.Error(), "you may not read it: ")) {
+		t.Errorf("a directory that may not be read: %v", err)
+	}
 	if _, err := r.open(base + "/loop"); err == nil {
 		t.Error("a link to itself was opened")
 	}
@@ -101,6 +108,63 @@ func TestOpenWorkspaceWithCacheInside(t *testing.T) {
 	base, r := rulesIn(t)
 	r.cache = base + "/other/cache/airlock" // need not exist
 	if _, err := r.open(base + "/other"); err == nil || !strings.Contains(err.Error(), "holds airlock's own cache") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Whoever may write a link decides what is at its end, so it must not lie in the workspace either.
+func TestOpenWorkspaceWithLinksOfOurs(t *testing.T) {
+	base, plain := rulesIn(t)
+	for _, l := range [][2]string{
+		{base + "/cfg/mine.toml", "other/mine.toml"},
+		{base + "/cfg/log", "other/log"},
+		{base + "/none", "other/dangling"},
+		{base + "/people/me/.local/state/airlock", "other/state"},
+		{"../other/mine.toml", "cfg/through.toml"},
+	} {
+		if err := os.Symlink(l[0], filepath.Join(base, l[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(base+"/cfg/mine.toml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		set func(*workspaceRules)
+		err string // "" where it may be opened
+	}{
+		{func(r *workspaceRules) { r.logFile = base + "/cfg/log" }, ""},
+		{func(r *workspaceRules) { r.configFile = base + "/other/mine.toml" }, "holds the configuration in force"},
+		{func(r *workspaceRules) { r.configFile = base + "/cfg/through.toml" }, "holds the configuration in force"},
+		{func(r *workspaceRules) { r.logFile = base + "/other/new" }, "holds the log file"},
+		{func(r *workspaceRules) { r.logFile = base + "/other/dangling" }, "holds the log file"},
+		{func(r *workspaceRules) { r.logFile = base + "/other/log" }, "holds the log file"},
+		{func(r *workspaceRules) { r.state = base + "/other/state/deeper" }, "holds airlock's own state"},
+	} {
+		r := plain
+		tt.set(&r)
+		_, err := r.open(base + "/other")
+		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+			t.Errorf("%+v: error %v, want %q", r, err, tt.err)
+		}
+	}
+}
+
+// Root's runs are executed as the workspace's owner, whose home is no more a workspace than root's.
+func TestOpenWorkspaceOfItsOwnersHome(t *testing.T) {
+	u, err := user.Current()
+	if err != nil || u.HomeDir == "/" {
+		t.Skip("who this is has no home")
+	}
+	info, err := os.Stat(u.HomeDir)
+	if err != nil {
+		t.Skip(err)
+	}
+	if uid, _ := ownerOf(info); uid != os.Geteuid() {
+		t.Skip("the home is somebody else's")
+	}
+	_, r := rulesIn(t)
+	if _, err := r.open(u.HomeDir); err == nil || !strings.Contains(err.Error(), "a home directory can't be a workspace") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -22,6 +22,9 @@ type Interpreter struct {
 	Prefix []string
 	// Source says which rule found it: the name of one of the Source constants.
 	Source Source
+	// Unused is the project's .venv where it has one that a run cannot use, so that another was taken;
+	// nil otherwise.
+	Unused *Looked
 }
 
 // Source is the rule by which an interpreter was found.
@@ -80,6 +83,7 @@ func (e *NotFoundError) Error() string {
 }
 
 var (
+	errNoProgram  = errors.New("leads to no program that runs see")
 	errNotSeen    = errors.New("runs do not see it")
 	errNotRegular = errors.New("is not a program")
 	errNotExec    = errors.New("may not be executed")
@@ -105,16 +109,22 @@ func FindPython(opts FindOptions) (Interpreter, error) {
 	if found, ok := f.project(); ok {
 		return found, nil
 	}
+	var unused *Looked
+	if len(f.looked) > 0 {
+		unused = &f.looked[0]
+	}
 	for _, dir := range filepath.SplitList(opts.Path) {
 		if !filepath.IsAbs(dir) {
 			continue // it would be another directory for each working directory
 		}
 		if found, ok := f.try(filepath.Join(dir, "python3"), SourcePath); ok {
+			found.Unused = unused
 			return found, nil
 		}
 	}
 	for _, path := range opts.System {
 		if found, ok := f.try(path, SourceSystem); ok {
+			found.Unused = unused
 			return found, nil
 		}
 	}
@@ -173,11 +183,13 @@ func (f *finder) project() (Interpreter, bool) {
 	}
 	venv := filepath.Join(f.Workspace, ".venv")
 	path := filepath.Join(venv, "bin", "python")
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(venv); errors.Is(err, fs.ErrNotExist) {
 		return Interpreter{}, false // most projects have none: not worth a word
 	}
-	if err := f.checkSeen(path); err != nil {
-		return f.failed(path, err)
+	if f.checkSeen(path) != nil {
+		// One reason for all, since this is told to whoever made the link: a closer one would say what
+		// there is on the host, where runs see nothing.
+		return f.failed(path, errNoProgram)
 	}
 	if real, err := filepath.EvalSymlinks(venv); err != nil || !f.Visible(real) {
 		return f.failed(path, errors.New("the directory behind the link .venv is one that runs do not see"))

@@ -65,6 +65,7 @@ func TestFindPython(t *testing.T) {
 		want    string // the path
 		source  Source
 		prefix  []string
+		unused  string // why the project's .venv is not used
 		err     string
 	}{
 		{
@@ -135,6 +136,16 @@ func TestFindPython(t *testing.T) {
 				"ws/.venv/pyvenv.cfg": "home = ROOT/home/u/py/bin\n",
 			},
 			path: "ROOT/usr/bin", seen: "ROOT/usr:ROOT/ws", want: "ROOT/usr/bin/python3", source: SourcePath,
+			unused: "leads to no program that runs see",
+		},
+		{
+			// The same as for one that is there: the reason tells nothing of what runs do not see.
+			name: ".venv of a Python that is nowhere",
+			files: map[string]string{
+				"usr/bin/python3": "x", "ws/.venv/bin/python": "-> ROOT/home/u/py/bin/python3",
+			},
+			path: "ROOT/usr/bin", seen: "ROOT/usr:ROOT/ws", want: "ROOT/usr/bin/python3", source: SourcePath,
+			unused: "leads to no program that runs see",
 		},
 		{
 			name: ".venv made with copies",
@@ -143,6 +154,7 @@ func TestFindPython(t *testing.T) {
 				"ws/.venv/pyvenv.cfg": "home = ROOT/home/u/py/bin\n",
 			},
 			path: "ROOT/usr/bin", seen: "ROOT/usr:ROOT/ws", want: "ROOT/usr/bin/python3", source: SourcePath,
+			unused: "runs do not see the interpreter that it was made with",
 		},
 		{
 			name: ".venv that is a link out of the workspace",
@@ -151,6 +163,7 @@ func TestFindPython(t *testing.T) {
 				"elsewhere/pyvenv.cfg": "home = ROOT/usr/bin\n",
 			},
 			path: "ROOT/usr/bin", seen: "ROOT/usr:ROOT/ws", want: "ROOT/usr/bin/python3", source: SourcePath,
+			unused: "the directory behind the link .venv is one that runs do not see",
 		},
 		{
 			name:   "configured, seen",
@@ -233,6 +246,14 @@ func TestFindPython(t *testing.T) {
 			for _, p := range tt.prefix {
 				want.Prefix = append(want.Prefix, at(p))
 			}
+			why := ""
+			if got.Unused != nil {
+				why = got.Unused.Why.Error()
+			}
+			if why != tt.unused {
+				t.Errorf(".venv is not used because it %q, want %q", why, tt.unused)
+			}
+			got.Unused = nil
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("interpreter (-want +got):\n%s", diff)
 			}

@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -234,7 +233,3 @@ func statAt(fd int, name string) (inode, error) {
 func is(err error, errnos ...unix.Errno) bool {
 	return slices.ContainsFunc(errnos, func(e unix.Errno) bool { return errors.Is(err, e) })
 }
-
-var errRedirect = errors.New("the layer has an overlay redirect or metacopy attribute, which this mount cannot have made")
-
-func redirectError(path string) error { return fmt.Errorf("overlay: %s: %w", Quote(path), errRedirect) }

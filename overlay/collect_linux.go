@@ -25,6 +25,7 @@ type collector struct {
 	prints     []footprint
 	haveprints bool
 	modes      map[string]uint32
+	compared   uint64 // bytes of content so far
 
 	changes  []change
 	withheld []Withheld // changes that don't land

@@ -17,6 +17,10 @@ const (
 	unchanged            // times and attributes are, too: a copy that the run did not change
 )
 
+// compareLimit is how much content one walk compares, in bytes. Beyond it everything counts as different,
+// which is the safe side: it lands as a change, or is a conflict.
+const compareLimit = 16 << 30
+
 // compare compares two entries of one kind.
 func (c *collector) compare(e entry) (sameness, error) {
 	switch e.run.kind {
@@ -38,6 +42,10 @@ func (c *collector) compare(e entry) (sameness, error) {
 
 func (c *collector) compareFiles(e entry) (sameness, error) {
 	if e.run.size != e.host.size || e.run.landedMode() != e.host.mode && e.run.mode != e.host.mode {
+		return different, nil
+	}
+	// A file may be all hole, or have ten thousand names: what is read is not bounded by what is stored.
+	if c.compared += e.run.size; c.compared > compareLimit {
 		return different, nil
 	}
 	ours, err := c.upper.file(e.path)

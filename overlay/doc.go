@@ -63,6 +63,10 @@
 //     for a file with several hard links, whose origin overlayfs does not note.
 //   - A process that has a file open for writing while it is replaced goes on to write to the replaced
 //     one, as with any editor that saves by renaming.
+//   - A write through a shared mapping moves no ctime while its page, dirty since before the run began,
+//     waits to be written to disk. An edit that was made so, and only so, is not seen.
+//   - A protected path that is a link in the workspace already protects the link, not what it leads to:
+//     a run can change scripts/pre-commit where .git/hooks/pre-commit is a link to it.
 //   - A git directory in which anyone else changed a file that the run changed, too, is left out of the
 //     landing as a whole.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.

@@ -28,7 +28,7 @@ func (t *tree) sync(path string, flags int) error {
 		return err
 	}
 	defer unix.Close(fd)
-	_, err = retryIntr(func() error { return unix.Fsync(fd) })
+	err = retryIntr(func() error { return unix.Fsync(fd) })
 	return t.fail("sync", path, err)
 }
 

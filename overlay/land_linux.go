@@ -209,7 +209,7 @@ func (l *lander) apply(s step) error {
 	case applyMode:
 		return l.applyMode(s)
 	}
-	panic("overlay: bug: step of no kind")
+	return fmt.Errorf("bug: a step of kind %d", s.kind)
 }
 
 // late handles a conflict that was found only now.

@@ -2,9 +2,11 @@ package overlay
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -413,4 +415,34 @@ func TestDiscard(t *testing.T) {
 		t.Errorf("left: %s", left)
 	}
 	f.host("grep -qx 1 a; ! test -e b; test -e d/e/f; ! test -e ro")
+}
+
+// TestLargeHoles: what a landing reads is bounded, though the size of a file costs a run nothing.
+func TestLargeHoles(t *testing.T) {
+	f := onDisk(t, "truncate -s 8T f")
+	begun := time.Now()
+	report := f.landed("touch f", "")
+	if d := time.Since(begun); d > 10*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	if len(report.Modified) != 1 {
+		t.Errorf("modified: %q", report.Modified)
+	}
+}
+
+// TestLandCancelled: before the first change a landing can be ended, and nothing of it is left.
+func TestLandCancelled(t *testing.T) {
+	f := onDisk(t, "echo 1 > f")
+	txn := f.begin()
+	run(t, txn.Layer(), "echo 2 > f")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	report, err := txn.Land(ctx)
+	if !errors.Is(err, context.Canceled) || report.Landed {
+		t.Errorf("landed: %v, %v", report.Landed, err)
+	}
+	f.host("grep -qx 1 f")
+	if left := f.leftovers(); left != "" {
+		t.Errorf("left: %s", left)
+	}
 }

@@ -39,7 +39,7 @@ func lockFile(ctx context.Context, path string, how int) (*fileLock, error) {
 // waitLock polls, since a wait in the kernel could not be cancelled.
 func waitLock(ctx context.Context, f *os.File, how int) error {
 	for pause := 250 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		_, err := retryIntr(func() error { return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) })
+		err := retryIntr(func() error { return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) })
 		if err != unix.EWOULDBLOCK {
 			if err != nil {
 				return &os.PathError{Op: "lock", Path: f.Name(), Err: err}
@@ -55,10 +55,10 @@ func waitLock(ctx context.Context, f *os.File, how int) error {
 }
 
 // retryIntr is retry where EAGAIN is an answer.
-func retryIntr(f func() error) (struct{}, error) {
+func retryIntr(f func() error) error {
 	for {
 		if err := f(); err != unix.EINTR {
-			return struct{}{}, err
+			return err
 		}
 	}
 }

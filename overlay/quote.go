@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -19,8 +20,11 @@ const cutMark = "…"
 //
 // The result is valid UTF-8 of at most 200 bytes. What is longer becomes the literal of its
 // beginning, followed by "…".
-func Quote(path string) string {
-	if plain(path) && len(path) <= quoteLimit {
+func Quote(path string) string { return quote(path, plain) }
+
+// quote leaves what isPlain says as it is, if it is short.
+func quote(path string, isPlain func(string) bool) string {
+	if isPlain(path) && len(path) <= quoteLimit {
 		return path
 	}
 	if q := strconv.Quote(path); len(q) <= quoteLimit {
@@ -49,6 +53,18 @@ func Literal(path string) string {
 	}
 	return strconv.Quote(path)
 }
+
+// quoteItem is [Quote] for a path that stands among others and among words of ours on one line. It also
+// quotes what could pass for more than one path or for those words: "a, b", "a; 1 conflict: b".
+func quoteItem(path string) string {
+	return quote(path, func(path string) bool {
+		return plain(path) && strings.TrimSpace(path) == path &&
+			!slices.ContainsFunc(itemWords, func(w string) bool { return strings.Contains(path, w) })
+	})
+}
+
+// itemWords are what separates the paths of a line, and what stands beside one.
+var itemWords = []string{", ", "; ", ": ", " (", " and ", " changed "}
 
 // plain reports whether path can stand for itself.
 func plain(path string) bool {

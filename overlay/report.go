@@ -59,16 +59,16 @@ func (r Report) changes() string {
 		return ""
 	}
 	names := slices.Concat(r.Deleted, r.Modified, r.Added)
-	return strings.Join(counts, ", ") + ": " + list(names, namesShown, Quote)
+	return strings.Join(counts, ", ") + ": " + list(names, namesShown, quoteItem)
 }
 
 func (r Report) conflicts() string {
 	return list(r.Conflicts, conflictsShown, func(c Conflict) string {
-		s := Quote(c.Path) + " changed meanwhile and was kept"
+		s := quoteItem(c.Path) + " changed meanwhile and was kept"
 		if c.KeptAs == "" {
 			return s + " as it is"
 		}
-		return s + ", this run's version is " + Quote(c.KeptAs)
+		return s + ", this run's version is " + quoteItem(c.KeptAs)
 	})
 }
 
@@ -78,7 +78,7 @@ func (r Report) WithheldLine() string {
 		return ""
 	}
 	return "withheld: " + list(r.Withheld, namesShown, func(w Withheld) string {
-		return Quote(w.Path) + " (" + w.Why + ")"
+		return quoteItem(w.Path) + " (" + w.Why + ")"
 	})
 }
 

@@ -33,6 +33,10 @@ func TestSummary(t *testing.T) {
 			Report{Landed: true, Added: many, Deleted: []string{"gone"}},
 			"workspace: 30 added, 1 deleted: gone, f00, f01, f02, f03, f04, f05, f06, f07, f08, f09, f10 and 19 more",
 		},
+		{ // names that would read as several, or as airlock's words
+			Report{Landed: true, Added: []string{"My file", "a, b", " c", "d; 1 conflict: e changed meanwhile and was kept", "f and 3 more"}},
+			`workspace: 5 added: My file, "a, b", " c", "d; 1 conflict: e changed meanwhile and was kept", "f and 3 more"`,
+		},
 		{Report{Discarded: 3, Reason: "timeout"}, "workspace: discarded 3 changes (timeout)"},
 		{Report{Discarded: 1}, "workspace: discarded 1 change"},
 	} {

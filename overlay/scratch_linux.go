@@ -31,7 +31,7 @@ import (
 const (
 	insideName        = ".airlock"
 	besidePrefix      = ".airlock-"
-	reservedPrefix    = ".airlock-land-"
+	probePrefix       = ".airlock-land-probe-"
 	interruptedPrefix = "interrupted-"
 	landingName       = "landing"
 	historyName       = "history"
@@ -246,7 +246,7 @@ func (s *scratch) close() error {
 // sameFilesystem proves by doing it that a rename from one directory to the other works: device
 // numbers don't tell (bind mounts, subvolumes, project quotas).
 func sameFilesystem(from, to *tree) error {
-	name := fmt.Sprintf("%sprobe-%d-%x", reservedPrefix, os.Getpid(), from.fd)
+	name := fmt.Sprintf("%s%d-%x", probePrefix, os.Getpid(), from.fd)
 	before, err := statAt(to.fd, "")
 	if err != nil {
 		return err

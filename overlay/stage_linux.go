@@ -18,6 +18,9 @@ func (l *lander) stage(ctx context.Context) error {
 		if !s.puts() {
 			continue
 		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		if err := l.stageStep(s); err != nil {
 			return fmt.Errorf("%s: %w", Quote(s.path), err)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -109,7 +110,7 @@ func (t *Txn) Layer() Layer {
 }
 
 // Land brings the changes of the run into the workspace. No process may write to the layer any
-// more, and it must not be mounted.
+// more, and it must not be mounted. The end of ctx ends a landing that has not changed anything yet.
 //
 // If the error is not nil, nothing landed, and the Report says how many changes were thrown away.
 // A conflict is not an error.
@@ -132,6 +133,9 @@ func (t *Txn) Land(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
+// discardTime is how long a discard counts what it throws away.
+const discardTime = 2 * time.Second
+
 // Discard throws the changes of the run away. reason says why, in the words of the summary:
 // "timeout". The conditions are those of Land. The layer is removed even if the error, which then
 // is about counting, is not nil.
@@ -139,8 +143,14 @@ func (t *Txn) Discard(reason string) (Report, error) {
 	if t.ended {
 		return Report{}, errors.New("overlay: bug: transaction ended twice")
 	}
-	c, err := t.collect(context.Background(), t.trusted)
+	ctx, cancel := context.WithTimeout(context.Background(), discardTime)
+	defer cancel()
+	c, err := t.collect(ctx, t.trusted)
 	report := Report{Discarded: c.count(), Reason: reason}
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		report.Notes = append(report.Notes, "There were more changes than could be counted quickly.")
+		err = nil
+	}
 	if err := errors.Join(err, t.end()); err != nil {
 		return report, fmt.Errorf("overlay: discard: %w", err)
 	}

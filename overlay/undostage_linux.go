@@ -18,9 +18,12 @@ func (u *undoing) stage(ctx context.Context, l *lander) error {
 		if !s.puts() {
 			continue
 		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
 		source := u.sources[s.path]
 		if source == nil {
-			panic("overlay: bug: nothing to put at a path")
+			return fmt.Errorf("bug: nothing to put at %s", Quote(s.path))
 		}
 		if err := u.bring(source, l.landing, s.name()); err != nil {
 			return fmt.Errorf("%s: %w", Quote(s.path), err)

@@ -2,9 +2,14 @@ package overlay
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sys/unix"
 )
+
+// inodeCost is the least that a file, link or directory counts for, in bytes. An empty one has no blocks,
+// but a filesystem has only so many inodes.
+const inodeCost = 4096
 
 // Usage returns how many bytes of disk the layer takes: blocks of files, each inode once however many
 // names it has, and of directories. It may be called while the run goes on, and then leaves out what
@@ -23,9 +28,34 @@ func (t *Txn) FinalUsage(ctx context.Context) (int64, error) {
 	return u.bytes, err
 }
 
+// Free returns how many bytes a user without privileges can still write to the layer's filesystem, in
+// files of inodeCost if it has fewer inodes than blocks left.
+func (t *Txn) Free() (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(t.upper.fd, &st); err != nil {
+		return 0, t.upper.fail("statfs", "", err)
+	}
+	free := int64(st.Bavail) * st.Frsize
+	if st.Files > 0 { // some make inodes as they need them, and say 0
+		free = min(free, int64(st.Ffree)*inodeCost)
+	}
+	return free, nil
+}
+
+// A run can nest directories deeper than one path can name. From a path of longPath bytes on the walk
+// goes on relative to the directory there, which costs a descriptor each time, so maxTrees times.
+const (
+	longPath = unix.PathMax / 2
+	maxTrees = 16
+)
+
+var errTooDeep = errors.New("directories lie too deep in one another")
+
 // usage adds up what a tree takes.
 type usage struct {
 	tree  *tree
+	above string // the path of tree in the layer
+	trees int    // that are open
 	bytes int64
 	seen  map[uint64]bool // inodes that have more than one name
 	// modes takes the modes of directories that had to be made readable; nil leaves such ones out.
@@ -35,6 +65,9 @@ type usage struct {
 func (u *usage) dir(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
+	}
+	if len(path) > longPath {
+		return u.deeper(ctx, path)
 	}
 	names, err := u.tree.list(path)
 	if is(err, unix.EACCES) && u.modes != nil {
@@ -64,7 +97,7 @@ func (u *usage) dir(ctx context.Context, path string) error {
 				}
 				u.seen[st.Ino] = true
 			}
-			u.bytes += st.Blocks * 512 // st_blocks counts these, whatever the filesystem's own are
+			u.bytes += max(st.Blocks*512, inodeCost) // st_blocks counts 512s, whatever the filesystem's own are
 		}
 		return nil
 	})
@@ -79,9 +112,33 @@ func (u *usage) dir(ctx context.Context, path string) error {
 	return nil
 }
 
-// missed forgives what a run that goes on can bring about.
+// deeper goes on from the directory at path.
+func (u *usage) deeper(ctx context.Context, path string) error {
+	if u.trees == maxTrees {
+		return u.missed(errTooDeep)
+	}
+	sub, err := u.tree.sub(path)
+	if is(err, unix.EACCES) && u.modes != nil {
+		if err := u.open(path); err != nil {
+			return err
+		}
+		sub, err = u.tree.sub(path)
+	}
+	if err != nil {
+		return u.missed(err)
+	}
+	defer sub.close()
+	outer := *u
+	u.tree, u.above, u.trees = sub, joinPath(u.above, path), u.trees+1
+	err = u.dir(ctx, "")
+	u.tree, u.above, u.trees = outer.tree, outer.above, outer.trees
+	return err
+}
+
+// missed forgives what a run that goes on can bring about: one thing that can't be measured must not
+// hide the rest.
 func (u *usage) missed(err error) error {
-	if u.modes == nil && is(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EACCES) {
+	if u.modes == nil {
 		return nil
 	}
 	return err
@@ -93,8 +150,9 @@ func (u *usage) open(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, known := u.modes[path]; !known {
-		u.modes[path] = i.mode
+	key := joinPath(u.above, path)
+	if _, known := u.modes[key]; !known {
+		u.modes[key] = i.mode
 	}
 	return u.tree.chmod(path, i.mode|0o700)
 }

@@ -41,6 +41,9 @@ func (t *Txn) Discard(reason string) (Report, error) { return Report{}, errUnsup
 // Usage fails.
 func (t *Txn) Usage(ctx context.Context) (int64, error) { return 0, errUnsupported }
 
+// Free fails.
+func (t *Txn) Free() (int64, error) { return 0, errUnsupported }
+
 // FinalUsage fails.
 func (t *Txn) FinalUsage(ctx context.Context) (int64, error) { return 0, errUnsupported }
 

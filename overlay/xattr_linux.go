@@ -2,6 +2,8 @@ package overlay
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -15,7 +17,6 @@ type marks struct {
 	opaque   bool // a directory that hides everything below it in the lower layer
 	xattrs   bool // an opaque="x" directory: empty files in it may be whiteouts
 	whiteout bool // a whiteout in the form of an attribute
-	any      bool // there is something to strip
 }
 
 // overlayXattr returns the name of an attribute of overlayfs without its prefix.
@@ -29,7 +30,12 @@ func overlayXattr(name string) (string, bool) {
 	return strings.CutPrefix(name, "trusted.overlay.")
 }
 
-// readMarks reads the marks of name in the directory fd of an upper layer.
+var errRedirect = errors.New("the layer has an overlay redirect or metacopy attribute, which this mount cannot have made")
+
+func redirectError(path string) error { return fmt.Errorf("%s: %w", Quote(path), errRedirect) }
+
+// readMarks reads the marks of name in the directory fd of an upper layer. redirect is true where it has a
+// mark that sends to another path or inode, which nothing here follows.
 func readMarks(fd int, name string) (m marks, redirect bool, err error) {
 	// A name below a descriptor has no other link to follow, and the last is not followed.
 	path := "/proc/self/fd/" + strconv.Itoa(fd) + "/" + name
@@ -42,7 +48,6 @@ func readMarks(fd int, name string) (m marks, redirect bool, err error) {
 		if !ok {
 			continue
 		}
-		m.any = true
 		switch x {
 		case "origin":
 			m.copied = true

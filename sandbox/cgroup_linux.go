@@ -39,8 +39,7 @@ const removeTimeout = 2 * time.Second
 // reached, when the run has ended; remove.
 type cgroup struct {
 	dirs  []cgroupDir
-	file  *os.File // the directory, on version 2
-	watch *oomWatch
+	watch *oomWatch // on version 1, where memory is limited; else nil
 }
 
 // cgroupDir is one directory of a cgroup, with the controllers that hold limits in it.
@@ -103,12 +102,6 @@ func makeCgroup(hs []hierarchy, name string, l Limits) (_ *cgroup, err error) {
 			return nil, err
 		}
 	}
-	if len(c.dirs) == 1 && c.dirs[0].version == 2 {
-		c.file, err = os.OpenFile(c.dirs[0].path, os.O_RDONLY|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return nil, cgroupError("open cgroup", c.dirs[0].path, err)
-		}
-	}
 	for _, d := range c.dirs {
 		if d.version == 1 && l.Memory > 0 && slices.Contains(d.controllers, controllerMemory) {
 			c.watch = watchOOM(d)
@@ -150,14 +143,6 @@ func (c *cgroup) add(pid int) error {
 		}
 	}
 	return nil
-}
-
-// fd is a descriptor for clone3's CLONE_INTO_CGROUP; there is one only on version 2.
-func (c *cgroup) fd() (int, bool) {
-	if c.file == nil {
-		return -1, false
-	}
-	return int(c.file.Fd()), true
 }
 
 // reached names the limit that the kernel counted as reached, the gravest first: "memory" if it killed
@@ -211,10 +196,6 @@ func (d cgroupDir) oomKills() int {
 func (c *cgroup) remove() error {
 	c.watch.stop()
 	c.watch = nil
-	if c.file != nil {
-		c.file.Close()
-		c.file = nil
-	}
 	var errs []error
 	deadline := time.Now().Add(removeTimeout)
 	for _, d := range c.dirs {

@@ -6,7 +6,7 @@ import "context"
 
 // Checks reports the one thing that is missing.
 func Checks(context.Context) []Check {
-	err := errNotLinux().(*SetupError)
+	err := errNotLinux()
 	return []Check{{
 		Name:    "operating system",
 		Promise: "a run is isolated",

@@ -12,7 +12,8 @@ import (
 
 // Direct is the backend that does not isolate: a run is an ordinary process of the server's user, in a
 // session of its own, with the environment that Spec names. It ignores Spec.Mounts, Home, Hostname, UID,
-// GID and Limits, so that the caller must let runs work on the workspace itself. The zero value is ready.
+// GID and Limits, so that the caller must let runs work on the workspace itself; it refuses Limits.Strict,
+// since it holds none. The zero value is ready.
 type Direct struct{}
 
 // outputGrace is how long the output is read after the main process has ended: a process that got away
@@ -46,7 +47,7 @@ func (Direct) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, error
 	}
 	p := new(directProcess)
 	p.cmd = exec.CommandContext(ctx, spec.Argv[0], spec.Argv[1:]...)
-	if file, err := lookHostPath(spec.Argv[0], spec.Env); err != nil {
+	if file, err := lookPath(spec.Argv[0], spec.Env); err != nil {
 		return &directProcess{failed: err}, nil
 	} else if p.cmd.Path = file; p.cmd.Err != nil {
 		p.cmd.Err = nil // found by the run's PATH, whatever the server's says

@@ -3,10 +3,7 @@
 package sandbox
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -28,26 +25,4 @@ func directExit(state *os.ProcessState) Exit {
 		return Exit{Signal: signalName(ws.Signal())}
 	}
 	return Exit{Code: state.ExitCode()}
-}
-
-// lookHostPath finds a command by the PATH of the run, not by the server's.
-func lookHostPath(name string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, nil
-	}
-	result := fs.ErrNotExist
-	for _, dir := range filepath.SplitList(getenv(env, "PATH")) {
-		if !filepath.IsAbs(dir) {
-			continue // nothing in the workspace is found by accident
-		}
-		file := filepath.Join(dir, name)
-		if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
-			continue
-		}
-		if unix.Access(file, unix.X_OK) == nil {
-			return file, nil
-		}
-		result = fs.ErrPermission
-	}
-	return "", result
 }

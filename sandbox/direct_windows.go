@@ -14,4 +14,4 @@ func killSession(p *os.Process) error { return p.Kill() }
 
 func directExit(state *os.ProcessState) Exit { return Exit{Code: state.ExitCode()} }
 
-func lookHostPath(name string, _ []string) (string, error) { return exec.LookPath(name) }
+func lookPath(name string, _ []string) (string, error) { return exec.LookPath(name) }

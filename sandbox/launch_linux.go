@@ -32,9 +32,7 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgro
 		Files: []*os.File{pipes.null, pipes.null, pipes.null, pipes.initControl, pipes.initOutput, pipes.initInput},
 		Sys:   initAttr(spec),
 	})
-	// At once: while the server holds init's end of the socket too, init's death is no end of it.
-	pipes.closeChild()
-	// Init's ends are init's alone from here on: the output ends when init and the run have.
+	// At once: while the server holds init's ends too, init's death ends neither the socket nor the output.
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeServer()
@@ -42,10 +40,6 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgro
 	}
 	p := &process{backend: n, ctx: ctx, init: init, group: group, pipes: pipes}
 	p.begin(stdio)
-	// Where the cgroup holds the number of processes, the rlimit would hide it: see setRlimits.
-	if strings.HasPrefix(n.held()["processes"], "cgroup") && group != nil {
-		spec.Limits.Processes = 0
-	}
 	if err := p.handOver(spec); err != nil {
 		p.abort()
 		return nil, explain(err)
@@ -88,7 +82,7 @@ func setgroupsAllowed() bool {
 func (p *process) handOver(spec Spec) error {
 	if p.group != nil {
 		if err := p.group.add(p.init.Pid); err != nil {
-			return setupError("enter cgroup", "", err)
+			return err
 		}
 	}
 	limits := spec.Limits

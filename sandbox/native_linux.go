@@ -106,11 +106,18 @@ func (n *Native) mustHold(spec Spec) error {
 		{"cpu", l.CPU > 0, l.Strict},
 	} {
 		if limit.set && limit.must && n.held()[limit.name] == "" {
+			hint := host{read: os.ReadFile, privileged: os.Geteuid() == 0}.cgroupMend()
+			if l.Strict {
+				hint += `; or set limits.enforce = "best" to run without what can't be held`
+			}
+			if spec.UID == 0 && limit.name == "processes" {
+				hint = "run airlock as an ordinary user; or " + hint
+			}
 			return &SetupError{
 				Op:   "hold limit",
 				Path: limit.name,
 				Err:  errors.New("no kernel mechanism on this host holds it"),
-				Hint: "run airlock as an ordinary user, or where it gets a cgroup of its own (systemd: systemd-run --user --scope -p Delegate=yes airlock)",
+				Hint: hint,
 			}
 		}
 	}

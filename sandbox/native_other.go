@@ -15,7 +15,7 @@ type Native struct{}
 // NewNative returns a *SetupError.
 func NewNative() (*Native, error) { return nil, errNotLinux() }
 
-func errNotLinux() error {
+func errNotLinux() *SetupError {
 	return &SetupError{
 		Op:   "use the native backend",
 		Err:  errors.New("it needs Linux, and this is " + runtime.GOOS),

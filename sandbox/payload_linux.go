@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"os"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -91,28 +90,4 @@ func notExecuted(err error) *status {
 		st.Code = 127
 	}
 	return st
-}
-
-// lookPath finds a command as execvp(3) does, by the PATH of the payload's environment and with the
-// rights of the calling thread. The error is a bare syscall.Errno.
-func lookPath(name string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, nil
-	}
-	result := error(syscall.ENOENT)
-	for _, dir := range strings.Split(getenv(env, "PATH"), ":") {
-		if !strings.HasPrefix(dir, "/") {
-			continue // the working directory is the workspace's: nothing is found in it by accident
-		}
-		file := dir + "/" + name
-		var st unix.Stat_t
-		if unix.Stat(file, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-			continue
-		}
-		if unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, 0) == nil {
-			return file, nil
-		}
-		result = syscall.EACCES
-	}
-	return "", result
 }

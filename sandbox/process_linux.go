@@ -84,9 +84,7 @@ func (p *process) Wait() (Exit, error) {
 	var exit Exit
 	if p.group != nil {
 		exit.Limit, exit.LimitEnded = p.group.reached()
-		if e := p.group.remove(); e != nil {
-			err = errors.Join(err, fmt.Errorf("sandbox: remove cgroup: %w", e))
-		}
+		err = errors.Join(err, p.group.remove())
 	}
 	switch {
 	case p.status != nil:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,16 +52,11 @@ func countChildren() int {
 	}
 	n := 0
 	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		// pid (name) state ppid …, where the name may hold anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[1] == "1" && fields[0] != "Z" && fields[0] != "X" {
+		if st, err := readStat(pid); err == nil && st.parent == 1 && st.state != 'Z' && st.state != 'X' {
 			n++
 		}
 	}

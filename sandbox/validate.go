@@ -69,7 +69,7 @@ func (m Mount) check() error {
 		return errors.New("mounts: target is the root")
 	}
 	for _, own := range []string{"/proc", "/dev"} {
-		if under(m.Target, own) {
+		if under(m.Target, own) && !strings.HasPrefix(m.Target, "/dev/shm/") {
 			return fmt.Errorf("mounts: target %q lies in %s, which is the sandbox's own", m.Target, own)
 		}
 	}

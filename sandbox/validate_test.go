@@ -12,6 +12,11 @@ func TestValidate(t *testing.T) {
 	if err := good().validate(); err != nil {
 		t.Fatalf("control: %v", err)
 	}
+	inShm := good() // a workspace there is on the host's tmpfs; a run's own /dev/shm is below it
+	inShm.Mounts = []Mount{{Kind: MountBind, Source: "/dev/shm/ws", Target: "/dev/shm/ws"}}
+	if err := inShm.validate(); err != nil {
+		t.Errorf("a mount below /dev/shm: %v", err)
+	}
 	mount := func(m Mount) func(*Spec) { return func(s *Spec) { s.Mounts = []Mount{m} } }
 	for _, test := range []struct {
 		want string
@@ -28,6 +33,7 @@ func TestValidate(t *testing.T) {
 		{`mounts: target is "/a/../b", not a clean absolute path`, mount(Mount{Kind: MountMask, Target: "/a/../b"})},
 		{"mounts: target is the root", mount(Mount{Kind: MountBind, Source: "/", Target: "/"})},
 		{`mounts: target "/proc/sys" lies in /proc, which is the sandbox's own`, mount(Mount{Kind: MountBind, Source: "/x", Target: "/proc/sys"})},
+		{`mounts: target "/dev/shm" lies in /dev, which is the sandbox's own`, mount(Mount{Kind: MountBind, Source: "/x", Target: "/dev/shm"})},
 		{`mounts: source is "", not a clean absolute path`, mount(Mount{Kind: MountBind, Target: "/x"})},
 		{`mounts: upper is "", not a clean absolute path`, mount(Mount{Kind: MountOverlay, Source: "/x", Work: "/w", Target: "/x"})},
 		{`mounts: the link "/x" has no text or a NUL byte in it`, mount(Mount{Kind: MountSymlink, Target: "/x"})},

@@ -141,11 +141,11 @@ func TestRootsOfAnotherClient(t *testing.T) {
 		roots []string
 		want  []string
 	}{
-		"one":                {nil, []string{"file:///a%20b"}, []string{"file:///a%20b"}},
-		"several":            {nil, []string{"file:///a", "file:///b"}, []string{"file:///a", "file:///b"}},
-		"one that is a file": {nil, []string{"https://example.com/", "FILE:///a"}, []string{"FILE:///a"}},
-		"none":               {nil, nil, nil},
-		"not able to say":    {noRoots, nil, nil},
+		"one":             {nil, []string{"file:///a%20b"}, []string{"file:///a%20b"}},
+		"several":         {nil, []string{"file:///a", "file:///b"}, []string{"file:///a", "file:///b"}},
+		"of any scheme":   {nil, []string{"https://example.com/", "FILE:///a", "file:/b"}, []string{"FILE:///a", "file:/b", "https://example.com/"}},
+		"none":            {nil, nil, nil},
+		"not able to say": {noRoots, nil, nil},
 	} {
 		for _, version := range versions {
 			t.Run(name+" "+version, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestRootsOfAnotherClient(t *testing.T) {
 func TestPolicyIsTold(t *testing.T) {
 	f := newFakeRunner()
 	opts := testOptions(f)
-	f.describe = "Only 2KiB of output are shown."
+	f.describe = opts.Policy.Describe() + " Only 2KiB of output are shown." // what was described is not told again
 	session := dial(t, New(opts), "", nil)
 	for i, want := range []string{"\nnote: Only 2KiB of output are shown.", ""} {
 		r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "run_shell", Arguments: map[string]any{"command": "echo x"}})

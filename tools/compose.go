@@ -38,13 +38,13 @@ const scriptFile = "/run/airlock/script"
 const maxArgument = 100 << 10
 
 // compose makes the Spec of a run. layer is nil if the run writes to the workspace itself. The error
-// is for the model.
-func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (sandbox.Spec, error) {
+// is for the model, and so is the note, which may be "".
+func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (spec sandbox.Spec, note string, err error) {
 	dir, err := w.view.inside("cwd", r.Cwd)
 	if err != nil {
-		return sandbox.Spec{}, err
+		return sandbox.Spec{}, "", err
 	}
-	spec := sandbox.Spec{
+	spec = sandbox.Spec{
 		ID:      "run-" + id,
 		Dir:     dir,
 		Home:    w.identity.Home,
@@ -68,10 +68,11 @@ func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (s
 	}
 	env := w.view.Env
 	if r.Tool == "run_python" {
-		mounts, argv, err := w.python(r)
+		mounts, argv, unused, err := w.python(r)
 		if err != nil {
-			return spec, err
+			return sandbox.Spec{}, "", err
 		}
+		note = unused
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Argv = argv
 		// Without this a program that is ended loses what it printed, and its standard output and
@@ -83,7 +84,7 @@ func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (s
 		spec.Argv = []string{w.view.Shell, "-c", command}
 	}
 	spec.Env = withEnv(env, r.Env)
-	return spec, nil
+	return spec, note, nil
 }
 
 // inside gives the absolute path of an argument that names something in the workspace. Links in it are
@@ -101,29 +102,32 @@ func (v View) inside(argument, p string) (string, error) {
 	return "", fmt.Errorf("%s: %q is outside of the workspace; takes a path inside it, %s", argument, p, v.Workspace)
 }
 
-// python gives what a run_python call executes.
-func (w *WorkspaceRunner) python(r Request) ([]sandbox.Mount, []string, error) {
+// python gives what a run_python call executes, and a note where that is not the project's .venv although
+// there is one: what it holds cannot be imported then.
+func (w *WorkspaceRunner) python(r Request) (mounts []sandbox.Mount, argv []string, note string, err error) {
 	interpreter, err := envs.FindPython(w.view.Python)
 	if err != nil {
 		var none *envs.NotFoundError
 		if errors.As(err, &none) && none.Hint != "" {
 			err = fmt.Errorf("%w\nhint: %s", err, none.Hint)
 		}
-		return nil, nil, err
+		return nil, nil, "", err
 	}
-	var mounts []sandbox.Mount
+	if unused := interpreter.Unused; unused != nil {
+		note = fmt.Sprintf("the project's .venv is not used: %s: %v", unused.Path, unused.Why)
+	}
 	for _, prefix := range interpreter.Prefix {
 		bound, err := sandbox.Show(prefix)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, "", err
 		}
 		mounts = append(mounts, bound...)
 	}
-	argv := []string{interpreter.Path}
+	argv = []string{interpreter.Path}
 	if r.File != "" {
 		file, err := w.view.inside("file", r.File)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, "", err
 		}
 		argv = append(argv, file)
 	} else {
@@ -131,7 +135,7 @@ func (w *WorkspaceRunner) python(r Request) ([]sandbox.Mount, []string, error) {
 		mounts = append(mounts, files...)
 		argv = append(argv, "-c", code)
 	}
-	return mounts, append(argv, r.Args...), nil
+	return mounts, append(argv, r.Args...), note, nil
 }
 
 // script gives a program as the argument of "-c": itself, or, if it is too long for that, read with

@@ -12,6 +12,14 @@ import (
 // errDisk is the cause of the end of a run's context when its layer has grown beyond limits.disk.
 var errDisk = errors.New("limits.disk")
 
+// errFull is errDisk for a filesystem that has come near to its end, whatever the layer is found to hold:
+// what a run holds open and has unlinked is in no directory.
+var errFull = fmt.Errorf("%w: the filesystem is nearly full", errDisk)
+
+// freeFloor is how much of the filesystem a run leaves to everyone else, in bytes. Where little more was
+// left at its beginning, it leaves half of that.
+const freeFloor = 1 << 30
+
 // diskInterval is how often the layer of a run is measured. No filesystem has a quota for a directory, so
 // that this is a watch, and a run can write for that long what it must not keep.
 const diskInterval = 50 * time.Millisecond
@@ -36,13 +44,39 @@ func watchDisk(ctx context.Context, txn *overlay.Txn, limit int64, cancel contex
 	}
 }
 
-// checkDisk looks once more when the run is over, so that nothing beyond the limit ever lands.
-func checkDisk(result Result, txn *overlay.Txn, limit int64) Result {
+// watchFree ends ctx's run, by cancel, when the filesystem has no more than its floor of free space left,
+// until ctx ends. It costs one system call each time, so that it is never late.
+func watchFree(ctx context.Context, free func() (int64, error), cancel context.CancelCauseFunc) {
+	atBegin, err := free()
+	if err != nil {
+		return // a filesystem that doesn't say
+	}
+	floor := min(freeFloor, atBegin/2)
+	tick := time.NewTicker(diskInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now, err := free(); err == nil && now < floor {
+			cancel(errFull)
+			return
+		}
+	}
+}
+
+// checkDisk looks once more when the run is over, so that nothing beyond the limit ever lands. ctx ends
+// with the call.
+func checkDisk(ctx context.Context, result Result, txn *overlay.Txn, limit int64) Result {
 	if result.Status != StatusExited {
 		return result
 	}
-	used, err := txn.FinalUsage(context.Background())
+	used, err := txn.FinalUsage(ctx)
 	switch {
+	case ctx.Err() != nil:
+		return interrupted(ctx)
 	case err != nil:
 		result.Status, result.ExitCode = StatusError, nil
 		result.Reason = fmt.Sprintf("what the run wrote could not be measured, so that nothing of it lands: %v", err)

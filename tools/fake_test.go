@@ -25,6 +25,7 @@ type fakeRunner struct {
 	closed  int
 
 	describe string
+	permit   error
 	busy     chan struct{} // takes a token when a command "block" has begun
 }
 
@@ -94,6 +95,8 @@ func (f *fakeRunner) Close() error {
 }
 
 func (f *fakeRunner) Describe() string { return f.describe }
+
+func (f *fakeRunner) Permit(Request) error { return f.permit }
 
 func (f *fakeRunner) seen() (started, ended []string) {
 	f.mu.Lock()

@@ -14,6 +14,9 @@ func interrupted(ctx context.Context) Result {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTimeout):
 		return Result{Status: StatusTimeout}
+	case errors.Is(cause, errFull):
+		note := "the filesystem of the workspace was nearly full, so that the run was ended before limits.disk"
+		return Result{Status: StatusLimit, Limit: "disk", Notes: []string{note}}
 	case errors.Is(cause, errDisk):
 		return Result{Status: StatusLimit, Limit: "disk"}
 	}
@@ -80,35 +83,46 @@ func landingFailed(result Result, err error) Result {
 	return failed
 }
 
+// maxPaths is how many paths each list of the structure holds. A client may hand the structure to the
+// model, and a run can change any number of files.
+const maxPaths = 1000
+
 // withReport adds what became of the transaction.
 func withReport(result Result, report overlay.Report) Result {
-	ws := Workspace{
-		Landed:    report.Landed,
-		Added:     quoted(report.Added),
-		Modified:  quoted(report.Modified),
-		Deleted:   quoted(report.Deleted),
-		Discarded: report.Discarded,
-	}
-	for _, c := range report.Conflicts {
+	result.WorkspaceLine, result.WithheldLine = report.Summary(), report.WithheldLine()
+	result.Notes = append(result.Notes, report.Notes...)
+	var cut []string
+	ws := &result.Workspace
+	ws.Landed, ws.Discarded = report.Landed, report.Discarded
+	ws.Added = listed(&cut, "added", report.Added, overlay.Quote)
+	ws.Modified = listed(&cut, "modified", report.Modified, overlay.Quote)
+	ws.Deleted = listed(&cut, "deleted", report.Deleted, overlay.Quote)
+	ws.Conflicts = listed(&cut, "conflicts", report.Conflicts, func(c overlay.Conflict) Conflict {
 		kept := ""
 		if c.KeptAs != "" {
 			kept = overlay.Quote(c.KeptAs)
 		}
-		ws.Conflicts = append(ws.Conflicts, Conflict{Path: overlay.Quote(c.Path), KeptAs: kept})
+		return Conflict{Path: overlay.Quote(c.Path), KeptAs: kept}
+	})
+	ws.Withheld = listed(&cut, "withheld", report.Withheld, func(w overlay.Withheld) Withheld {
+		return Withheld{Path: overlay.Quote(w.Path), Why: w.Why}
+	})
+	if cut != nil {
+		result.Notes = append(result.Notes, fmt.Sprintf("the structured lists hold the first %d paths only; there are %s", maxPaths, list(cut)))
 	}
-	for _, w := range report.Withheld {
-		ws.Withheld = append(ws.Withheld, Withheld{Path: overlay.Quote(w.Path), Why: w.Why})
-	}
-	result.Workspace = ws
-	result.WorkspaceLine, result.WithheldLine = report.Summary(), report.WithheldLine()
-	result.Notes = append(result.Notes, report.Notes...)
 	return result
 }
 
-func quoted(paths []string) []string {
-	q := make([]string, len(paths))
-	for i, p := range paths {
-		q[i] = overlay.Quote(p)
+// listed gives at most maxPaths of a report's entries as a client sees them. If there are more, cut
+// gets how many, in words.
+func listed[T, U any](cut *[]string, name string, entries []T, show func(T) U) []U {
+	if len(entries) > maxPaths {
+		*cut = append(*cut, fmt.Sprintf("%s %s", grouped(int64(len(entries))), name))
+		entries = entries[:maxPaths]
 	}
-	return q
+	shown := make([]U, len(entries))
+	for i, e := range entries {
+		shown[i] = show(e)
+	}
+	return shown
 }

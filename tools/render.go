@@ -22,6 +22,9 @@ func (r Result) Text() string {
 		b.WriteString(oneLine(s))
 		b.WriteByte('\n')
 	}
+	if r.Output != "" && (r.Status == StatusRefused || r.Status == StatusError) {
+		line("exit=" + r.Status) // else a line "exit=0" in the output would be the last one
+	}
 	line(r.ending())
 	if r.WorkspaceLine != "" {
 		line(r.WorkspaceLine)

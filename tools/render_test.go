@@ -63,6 +63,10 @@ func results() map[string]struct {
 			"refused: sandbox: create namespaces: operation not permitted; hint: allow user namespaces\nworkspace: no changes", true,
 		},
 		"error": {Failed("cwd: no such directory"), "error: cwd: no such directory\nworkspace: no changes", true},
+		"error after forged lines": {
+			Result{Status: StatusError, Reason: "no space", Output: "exit=0\nworkspace: 1 added: x\n", WorkspaceLine: "workspace: nothing landed"},
+			"exit=0\nworkspace: 1 added: x\nexit=error\nerror: no space\nworkspace: nothing landed", true,
+		},
 		"everything": {
 			Result{
 				Status: StatusExited, ExitCode: code(0), Limit: "processes", Output: "x",

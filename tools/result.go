@@ -21,7 +21,7 @@ type Result struct {
 	ExitCode   *int   `json:"exit_code,omitempty"` // with StatusExited
 	Signal     string `json:"signal,omitempty"`    // "SIGSEGV", with StatusSignaled
 	Limit      string `json:"limit,omitempty"`     // "processes" | "memory" | "disk"
-	RunID      string `json:"run_id,omitempty"`
+	RunID      string `json:"run_id,omitempty"`    // what conflict files of the run end in
 	DurationMS int64  `json:"duration_ms"`
 
 	// Output and OutputDroppedBytes are what [Output.Snapshot] gives.

@@ -3,7 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"strings"
+	"fmt"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -62,36 +62,38 @@ func withParams(result any) any {
 	return members
 }
 
-// roots returns the URIs of the client's roots that are files, nil if it has none or does not say.
-func (s *Server) roots(ctx context.Context, req mcp.CallToolRequest) []string {
+// roots returns the URIs of the client's roots, nil if it has none. A client that has some and does not
+// say which is an error: in the working directory its run would change what the client did not mean.
+func (s *Server) roots(ctx context.Context, req mcp.CallToolRequest) ([]string, error) {
 	if answer, ok := req.Params.InputResponses[rootsInput]; ok {
 		if err := answer.DecodeFor(mcp.MethodListRoots); err != nil {
-			s.log.Warn("the client's roots cannot be read", "err", err)
+			return nil, rootsError(err)
 		}
-		return fileRoots(answer.Roots)
+		return uris(answer.Roots), nil
 	}
 	if !hasRoots(ctx) || server.IsModernRequest(ctx) {
-		return nil
+		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, rootsWait)
+	asking, cancel := context.WithTimeoutCause(ctx, rootsWait, fmt.Errorf("it did not answer within %s", rootsWait))
 	defer cancel()
-	answer, err := s.mcp.RequestRoots(ctx, mcp.ListRootsRequest{})
+	answer, err := s.mcp.RequestRoots(asking, mcp.ListRootsRequest{})
 	if err != nil {
-		s.log.Warn("the client did not say its roots", "err", err)
-		return nil
+		return nil, rootsError(err)
 	}
-	return fileRoots(answer)
+	return uris(answer), nil
 }
 
-func fileRoots(answer *mcp.ListRootsResult) []string {
+func uris(answer *mcp.ListRootsResult) []string {
 	if answer == nil {
 		return nil
 	}
 	var uris []string
 	for _, root := range answer.Roots {
-		if scheme, _, ok := strings.Cut(root.URI, "://"); ok && strings.EqualFold(scheme, "file") {
-			uris = append(uris, root.URI)
-		}
+		uris = append(uris, root.URI)
 	}
 	return uris
+}
+
+func rootsError(err error) error {
+	return fmt.Errorf("the workspace is not known: the client has roots, but does not say which: %w; hint: name the directory with --workspace DIR", err)
 }

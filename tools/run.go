@@ -35,6 +35,11 @@ type Runner interface {
 	// and may be nil.
 	Run(ctx context.Context, r Request, progress func(line string)) (Result, error)
 
+	// Permit says, for the model, what of a call the policy in force forbids although the tools that
+	// the client was shown allow it: they are those of the user's own settings until the workspace,
+	// and with it the project's policy, is known. nil is nothing.
+	Permit(r Request) error
+
 	// Close releases what the Runner keeps between runs. No run may be going on.
 	Close() error
 
@@ -45,7 +50,7 @@ type Runner interface {
 }
 
 // Opener opens the Runner of a workspace once it is known, at the first call. roots are the URIs
-// of the client's roots that begin with "file://", nil if the client has none or was not asked. The
+// of the client's roots, whatever their scheme, nil if the client has none or was not asked. The
 // text of its error is shown to the model as a refusal, so it holds cause and mend; the next call
 // tries again. ctx is the call's and ends with it.
 type Opener func(ctx context.Context, roots []string) (Runner, error)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"airlock/overlay"
@@ -26,14 +27,14 @@ type WorkspaceRunner struct {
 	layers   *overlay.Workspace // nil: runs write to the workspace itself
 	view     View
 	policy   Policy
+	tools    Config
 	identity Identity
 }
 
 // Identity is the user as whom runs are executed, on the host too.
 type Identity struct {
 	UID, GID int
-	// Name and Home are what the run's passwd entry and HOME say.
-	Name, Home string
+	Home     string // the run's home directory, an empty one
 }
 
 // RunnerOptions is what a [WorkspaceRunner] is made of. The runner owns Backend and Layers from then
@@ -43,12 +44,25 @@ type RunnerOptions struct {
 	Layers   *overlay.Workspace // nil with workspace.mode = "direct"
 	View     View
 	Policy   Policy
+	Tools    Config
 	Identity Identity
 }
 
 // NewRunner makes the runner of a workspace.
 func NewRunner(o RunnerOptions) *WorkspaceRunner {
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, identity: o.Identity}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity}
+}
+
+// Permit implements [Runner].
+func (w *WorkspaceRunner) Permit(r Request) error {
+	if w.tools.disables(r.Tool) {
+		return fmt.Errorf("%s is disabled in this workspace (tools.disable)", r.Tool)
+	}
+	if most := w.policy.Limits.MaxTimeout.Std(); r.Timeout > most {
+		return fmt.Errorf("timeout_seconds: %d is out of range; this workspace takes a whole number from 1 to %d (limits.max_timeout)",
+			int64(r.Timeout/time.Second), int64(most/time.Second))
+	}
+	return nil
 }
 
 // Describe implements [Runner].
@@ -73,11 +87,13 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 	if timeout == 0 {
 		timeout = w.policy.Limits.Timeout.Std()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	running, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
+	id := newRunID()
 	out := NewOutput(w.policy.Limits.Output)
-	result, err := w.transact(ctx, r, sandboxOutput(out, r.Tee, progress))
+	result, err := w.transact(ctx, running, id, r, sandboxOutput(out, r.Tee, progress))
+	result.RunID = id
 	result.Output, result.OutputDroppedBytes = out.Snapshot()
 	result.DurationMS = time.Since(start).Milliseconds()
 	return result, err
@@ -102,9 +118,8 @@ type outputFunc func(p []byte) (int, error)
 
 func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 
-// transact does the run within its transaction.
-func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Writer) (Result, error) {
-	id := newRunID()
+// transact does the run within its transaction. call ends with the call, ctx with the run's time too.
+func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Request, output io.Writer) (Result, error) {
 	if w.layers == nil {
 		result := w.execute(ctx, id, r, nil, output)
 		if result.Status != StatusRefused && result.Status != StatusError {
@@ -124,13 +139,18 @@ func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Wri
 		return Refused(fmt.Sprintf("the transaction could not begin: %v", err)), nil
 	}
 	txn.Describe(describe(r))
-	result := w.watched(ctx, id, r, txn, output)
+	result := w.watched(call, ctx, id, r, txn, output)
 	if cause := context.Cause(ctx); result.Status == StatusExited && cause != nil && !errors.Is(cause, errTimeout) {
 		// Cancelled after its end, before its landing: nobody waits for what it did. (A run that ended in
 		// its time is not punished for the time that we take.)
 		result = interrupted(ctx)
 	}
-	report, err := w.finish(txn, result, r.OnFailure)
+	report, err := w.finish(call, txn, result, r.OnFailure)
+	if err != nil && call.Err() != nil && errors.Is(err, context.Cause(call)) {
+		result = interrupted(call) // before the first change
+		report.Reason = discardReason(result)
+		return withReport(result, report), nil
+	}
 	if err != nil {
 		return landingFailed(result, err), nil
 	}
@@ -138,27 +158,30 @@ func (w *WorkspaceRunner) transact(ctx context.Context, r Request, output io.Wri
 }
 
 // watched does the run on the layer of a transaction, and bounds what it writes there.
-func (w *WorkspaceRunner) watched(ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) Result {
+func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) Result {
 	limit := int64(w.policy.Limits.Disk)
 	ctx, cancel := context.WithCancelCause(ctx)
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		watchDisk(ctx, txn, limit, cancel)
-	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { watchDisk(ctx, txn, limit, cancel) })
+	watching.Go(func() { watchFree(ctx, txn.Free, cancel) })
 	layer := txn.Layer()
 	result := w.execute(ctx, id, r, &layer, output)
 	cancel(nil)
-	<-watching
-	return checkDisk(result, txn, limit)
+	watching.Wait()
+	return checkDisk(call, result, txn, limit)
 }
 
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet.
-func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layer *overlay.Layer, output io.Writer) Result {
-	spec, err := w.compose(id, r, layer)
+func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layer *overlay.Layer, output io.Writer) (result Result) {
+	spec, note, err := w.compose(id, r, layer)
 	if err != nil {
 		return Failed(err.Error())
 	}
+	defer func() {
+		if note != "" {
+			result.Notes = append(result.Notes, note)
+		}
+	}()
 	stdio := sandbox.Stdio{Output: output}
 	if r.Stdin != "" {
 		stdio.Stdin = strings.NewReader(r.Stdin)
@@ -170,7 +193,7 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	}
 	switch {
 	case ctx.Err() != nil && (err != nil || exit.Killed):
-		result := interrupted(ctx)
+		result = interrupted(ctx)
 		result.EndedProcesses = exit.Ended
 		return result
 	case err != nil:
@@ -179,11 +202,11 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	return ended(exit)
 }
 
-// finish lands or discards, by how the run ended. A landing is never interrupted by the call's own
-// end: it takes as long as its changes need, and is all or nothing.
-func (w *WorkspaceRunner) finish(txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
+// finish lands or discards, by how the run ended. The end of the call ends a landing that still looks at
+// what there is to land, and never one that has begun to change the workspace: all or nothing.
+func (w *WorkspaceRunner) finish(call context.Context, txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
 	if w.lands(result, onFailure) {
-		return txn.Land(context.Background())
+		return txn.Land(call)
 	}
 	return txn.Discard(discardReason(result))
 }

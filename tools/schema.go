@@ -18,6 +18,7 @@ import (
 //	need:"true"        it must be there
 //	one:"a|b"          the values that it takes
 //	min:"1"            the smallest number that it takes
+//	long:"true"        it may be longer than one argument or variable of a program can be
 //	doc:"…"            what it is, for the model
 type field struct {
 	name  string
@@ -27,7 +28,7 @@ type field struct {
 	doc   string
 	index int
 	kind  fieldKind
-	long  bool // not passed on as one argument or variable of a program, so of any length
+	long  bool
 
 	// max is the largest number that it takes, 0 for none, and maxKey the key of the configuration
 	// that says so. Neither is a tag: they are not the same everywhere.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -38,7 +39,7 @@ type Server struct {
 	// a call that waits for it can be cancelled.
 	opened chan struct{}
 	runner Runner
-	differ string // what runner.Describe says, until a result has told it, if it is not what descriptions say
+	differ string // what runner.Describe says beyond the descriptions, until a result has told it
 }
 
 // New makes a Server.
@@ -111,8 +112,10 @@ func (s *Server) run(ctx context.Context, c call, r Request, req mcp.CallToolReq
 		s.log.Warn("no run is possible", "err", err)
 		return Refused(err.Error())
 	}
-	result, err := runner.Run(ctx, r, p.take())
-	if err != nil {
+	var result Result
+	if err := runner.Permit(r); err != nil {
+		result = Refused(err.Error())
+	} else if result, err = runner.Run(ctx, r, p.take()); err != nil {
 		s.log.Error("a run failed", "tool", r.Tool, "err", err)
 		result = Failed("internal error: " + err.Error())
 	}
@@ -133,7 +136,9 @@ func (s *Server) open(ctx context.Context, req mcp.CallToolRequest) (r Runner, n
 	if s.runner == nil {
 		var roots []string
 		if s.opts.AskRoots {
-			roots = s.roots(ctx, req)
+			if roots, err = s.roots(ctx, req); err != nil {
+				return nil, "", err
+			}
 		}
 		s.runner, err = s.opts.Open(ctx, roots)
 		if err != nil {
@@ -141,7 +146,7 @@ func (s *Server) open(ctx context.Context, req mcp.CallToolRequest) (r Runner, n
 			return nil, "", err
 		}
 		if d := s.runner.Describe(); d != s.opts.Policy.Describe() {
-			s.differ = d
+			s.differ = strings.TrimSpace(strings.TrimPrefix(d, s.opts.Policy.Describe())) // notes stand at the end
 		}
 	}
 	news, s.differ = s.differ, ""

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"airlock/internal/units"
 )
 
 func TestClientGone(t *testing.T) {
@@ -61,6 +63,23 @@ func TestContextEnds(t *testing.T) {
 	}
 	if started, _ := f.seen(); !slices.Equal(started, []string{"block"}) {
 		t.Errorf("ran %q", started)
+	}
+}
+
+func TestInputEnds(t *testing.T) {
+	f := newFakeRunner()
+	o := testOptions(f)
+	o.Policy.Limits.Wait = units.Duration(200 * time.Millisecond)
+	c := connect(t, New(o))
+	c.send(shell("1", "echo quick") + "\n" + shell("2", "block"))
+	<-f.busy
+	c.in.Close()
+	lines, err := c.remaining()
+	if err != nil {
+		t.Errorf("Serve returned %v", err)
+	}
+	if len(lines) != 2 || !strings.Contains(lines[0], "quick") || !strings.Contains(lines[1], "exit=cancelled") {
+		t.Errorf("answers are %q", lines)
 	}
 }
 

@@ -18,14 +18,17 @@ const shutdownWait = 2700 * time.Millisecond
 // flushWait is how long a client that has closed its end of the input may take to read the answers.
 const flushWait = 30 * time.Second
 
+// errInputEnded ends the runs of a client that has gone and that were not over in time.
+var errInputEnded = errors.New("the client has closed its end of the input")
+
 // Serve has a conversation with the client at the other end of in and out: JSON-RPC messages of MCP,
 // one a line. Nothing else is written to out. It is called once for a Server, and leaves nothing of
 // it: the Runner is closed.
 //
 // It ends in one of three ways.
 //
-//   - in ends. The calls that were read are answered first; each is bounded by its own timeout. Serve
-//     returns nil.
+//   - in ends. The calls that were read are answered first, those that end within limits.wait; then the
+//     rest is ended, discarded and answered. Serve returns nil.
 //   - out has no reader any more. This is noticed at once, without a write, if out is a pipe or a
 //     socket. All runs are ended and discarded, and Serve returns [ErrClientGone].
 //   - ctx ends. All runs are ended and discarded, their calls are answered if the client still reads,
@@ -58,13 +61,15 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s *Server) error {
 	}
 	c.session.hangUp()
 	idle := c.drain()
+	late := time.AfterFunc(s.opts.Policy.Limits.Wait.Std(), func() { end(errInputEnded) })
+	defer late.Stop()
 	select {
 	case <-idle:
 		box.flush(ctx, flushWait)
 	case <-ctx.Done(): // ends the runs too, whose contexts are made of ctx
 	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errInputEnded) {
+		err = cause
 	}
 	return errors.Join(err, s.shutDown(ctx, idle, box))
 }

@@ -2,10 +2,9 @@
 // with a list of every test that was skipped and why: a skip that nobody sees is a hole in the net.
 //
 //	go run ./internal/gotest -race ./...
-//	go run ./internal/gotest -noskip -count=1 ./sandbox -require=userns
+//	go run ./internal/gotest -count=1 ./sandbox -require=userns
 //
-// With -noskip, which must come first, a skipped test is a failure. The exit status is go test's own,
-// or 1 for a skip that counts.
+// The exit status is go test's own: what may not be skipped, a package's own flag -require says.
 package main
 
 import (
@@ -19,22 +18,13 @@ import (
 )
 
 func main() {
-	args := os.Args[1:]
-	noskip := len(args) > 0 && args[0] == "-noskip"
-	if noskip {
-		args = args[1:]
-	}
-	status, skipped, err := run(args, os.Stdout)
+	status, skipped, err := run(os.Args[1:], os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 		os.Exit(1)
 	}
 	for _, s := range skipped {
 		fmt.Println("not run:", s)
-	}
-	if status == 0 && noskip && len(skipped) > 0 {
-		fmt.Printf("FAIL: %d tests were skipped and none may be\n", len(skipped))
-		status = 1
 	}
 	os.Exit(status)
 }

@@ -1,0 +1,32 @@
+package tools
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"airlock/overlay"
+)
+
+// What a run changes is its own choice: a result stays of a size that a client can take, and says so.
+func TestReportOfManyPaths(t *testing.T) {
+	report := overlay.Report{Landed: true, Modified: []string{"m"}}
+	for i := range 100_000 {
+		report.Added = append(report.Added, fmt.Sprintf("f%06d", i))
+	}
+	r := withReport(Result{Status: StatusExited}, report)
+	if len(r.Workspace.Added) != maxPaths || r.Workspace.Added[0] != "f000000" || !slices.Equal(r.Workspace.Modified, []string{"m"}) {
+		t.Errorf("%d added, modified %q", len(r.Workspace.Added), r.Workspace.Modified)
+	}
+	want := "the structured lists hold the first 1000 paths only; there are 100,000 added"
+	if !slices.Contains(r.Notes, want) {
+		t.Errorf("notes are %q, want %q", r.Notes, want)
+	}
+	if text := r.Text(); len(text) > 4<<10 || !strings.Contains(text, "100000 added, 1 modified") {
+		t.Errorf("the text has %d bytes: %.200q", len(text), text)
+	}
+	if r := withReport(Result{}, overlay.Report{Added: make([]string, maxPaths)}); len(r.Notes) != 0 {
+		t.Errorf("a full list is noted: %q", r.Notes)
+	}
+}
