@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -173,32 +174,43 @@ func (w *Workspace) landerOf(base *tree, r record) (l *lander, done bool, err er
 // setAside keeps a landing that can't be dealt with: the directory of its run, if there is one, and
 // its journal.
 func (w *Workspace) setAside(kept string, base *tree, run string, cause error) error {
-	place := kept
-	for n := 2; ; n++ {
-		var err error
-		if base != nil {
-			err = unix.Renameat2(base.fd, run, base.fd, filepath.Base(place), unix.RENAME_NOREPLACE)
-		} else {
-			err = os.Mkdir(place, 0o700)
-		}
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("a landing that was cut off can't be taken back (%w) nor be put aside: %w", cause, err)
-		}
-		place = fmt.Sprintf("%s-%d", kept, n)
+	dir, err := openTree(filepath.Dir(kept))
+	if err != nil {
+		return err
 	}
-	text, err := os.ReadFile(w.journalPath())
+	defer dir.close()
+	place := filepath.Join(dir.path, freeName(dir, filepath.Base(kept)))
+	if base != nil {
+		err = unix.Renameat2(base.fd, run, dir.fd, filepath.Base(place), unix.RENAME_NOREPLACE)
+	} else {
+		err = os.Mkdir(place, 0o700)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(w.journalPath())
+	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(place, journalName), text, 0o600)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("a landing that was cut off can't be taken back (%w) nor be put aside: %w", cause, err)
 	}
 	w.addKept(place)
 	w.addNote(fmt.Sprintf("A landing had been cut off and can't be taken back (%s); what it left is kept in %s.", Quote(cause.Error()), Quote(place)))
 	return w.removeJournal()
+}
+
+// keptJournals notes the journals that could not be read, of earlier times too, and reports whether
+// there are any.
+func (w *Workspace) keptJournals() (any bool, err error) {
+	names, err := os.ReadDir(w.state)
+	for _, n := range names {
+		if strings.HasPrefix(n.Name(), interruptedPrefix) {
+			any = true
+			w.addKept(filepath.Join(w.state, n.Name()))
+		}
+	}
+	return any, err
 }
 
 // addKept notes a directory that was put aside.

@@ -45,6 +45,7 @@ type scratch struct {
 	inside bool   // BASE lies in the workspace, and runs must not see it
 	own    bool   // BASE is ours to remove once it is empty
 	mode   uint32 // of the directories on the way to a layer
+	doubt  bool   // a journal could not be read: any landing of a dead server may be the one
 
 	mu   sync.Mutex
 	kept []string
@@ -52,7 +53,7 @@ type scratch struct {
 
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
 // makes this server's directory.
-func openScratch(ctx context.Context, root *tree, owner inode, id, state string) (*scratch, error) {
+func openScratch(ctx context.Context, root *tree, owner inode, id, state string, doubt bool) (*scratch, error) {
 	mode := uint32(0o700)
 	foreign := os.Geteuid() == 0 && owner.uid != 0
 	if foreign {
@@ -64,7 +65,7 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string)
 		{base: &tree{path: filepath.Join(filepath.Dir(root.path), besidePrefix+id)}, own: true},
 		{base: &tree{path: filepath.Join(root.path, insideName)}, own: true, inside: true},
 	} {
-		c.mode = mode
+		c.mode, c.doubt = mode, doubt
 		err := c.open(ctx, root, owner, foreign)
 		if err == nil {
 			return c, nil
@@ -174,7 +175,7 @@ func (s *scratch) sweep() error {
 			return err
 		}
 		if unix.Flock(server.fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
-			err = s.clear(name)
+			err = s.clear(server, name)
 		}
 		server.close()
 		if err != nil {
@@ -184,14 +185,50 @@ func (s *scratch) sweep() error {
 	return nil
 }
 
-// clear removes the directory of one dead server. A landing that it was at has been dealt with.
-func (s *scratch) clear(name string) error {
+// clear removes the directory of one dead server. A landing that it was at has been dealt with, unless
+// there is doubt.
+func (s *scratch) clear(server *tree, name string) error {
+	if s.doubt {
+		if err := s.keepLandings(server); err != nil {
+			return err
+		}
+	}
 	// The sandbox of a server that was killed just now may still write, for two seconds at most.
 	// What that leaves is for the next start.
 	if err := removeTree(s.base.fd, name); err != nil && !is(err, unix.ENOTEMPTY) {
 		return err
 	}
 	return nil
+}
+
+// keepLandings puts the runs of a dead server aside that were at a landing.
+func (s *scratch) keepLandings(server *tree) error {
+	runs, err := server.list("")
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if names, err := server.list(joinPath(run, landingName)); err != nil || len(names) == 0 {
+			continue
+		}
+		kept := freeName(s.base, interruptedPrefix+run)
+		if err := unix.Renameat2(server.fd, run, s.base.fd, kept, unix.RENAME_NOREPLACE); err != nil {
+			return server.fail("keep", run, err)
+		}
+		s.addKept(kept)
+	}
+	return nil
+}
+
+// freeName returns name, or the first of name-2 and so forth that is free in a directory of ours.
+func freeName(dir *tree, name string) string {
+	free := name
+	for n := 2; ; n++ {
+		if i, err := statAt(dir.fd, free); err != nil || i.kind == absent {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
 }
 
 func (s *scratch) addKept(name string) {

@@ -82,7 +82,11 @@ func (w *Workspace) open(stateDir string) (err error) {
 		if err := w.recover(); err != nil {
 			return err
 		}
-		w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state)
+		doubt, err := w.keptJournals()
+		if err != nil {
+			return err
+		}
+		w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt)
 		return err
 	})
 }
