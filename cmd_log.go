@@ -60,7 +60,11 @@ func printLog(w io.Writer, landings []overlay.Landing) error {
 		if l.State != "kept" {
 			fmt.Fprintf(&b, "  (%s)", l.State)
 		}
-		fmt.Fprintf(&b, "\n    %s\n", strings.TrimPrefix(l.Report.Summary(), "workspace: "))
+		did := strings.TrimPrefix(l.Report.Summary(), "workspace: ")
+		if l.State == "damaged" {
+			did = "what it changed can't be read"
+		}
+		fmt.Fprintf(&b, "\n    %s\n", did)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

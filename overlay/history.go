@@ -15,7 +15,7 @@ type Landing struct {
 	Report Report
 
 	// State says whether it can be undone: "kept", "dropped" (what it replaced went, by
-	// workspace.undo) or "undone".
+	// workspace.undo), "undone", or "damaged": then What, Undoes and Report are not known.
 	State string
 	// Bytes is how much it replaced and removed, while that is kept.
 	Bytes int64

@@ -181,6 +181,8 @@ func (w *Workspace) listHistory(h *tree) ([]historyEntry, error) {
 
 // changeHistory calls f, which makes of the listed entries what it returns, and keeps that.
 func (w *Workspace) changeHistory(h *tree, f func([]historyEntry) ([]historyEntry, error)) error {
+	w.historyMu.Lock()
+	defer w.historyMu.Unlock()
 	entries, err := w.listHistory(h)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -35,12 +36,14 @@ func (w *Workspace) History(ctx context.Context) ([]Landing, error) {
 		if is(err, unix.ENOENT) {
 			continue
 		}
-		if err != nil {
+		landing := Landing{Run: e.run, Time: time.Unix(0, int64(e.time)), State: e.state, Bytes: int64(e.size)}
+		switch {
+		case errors.Is(err, errDamaged):
+			landing.State = "damaged" // one is no reason to hide the others
+		case err != nil:
 			return nil, fmt.Errorf("overlay: history: %w", err)
-		}
-		landing := Landing{
-			Run: e.run, Time: time.Unix(0, int64(e.time)), What: r.What, Report: r.Report.report(), State: e.state,
-			Bytes: int64(e.size), Undoes: undoes[entryKey(r.Undoes)],
+		default:
+			landing.What, landing.Report, landing.Undoes = r.What, r.Report.report(), undoes[entryKey(r.Undoes)]
 		}
 		if landing.State == "" {
 			landing.State = "kept"

@@ -212,6 +212,27 @@ func (f *fixture) kept() (bytes int64) {
 	return bytes
 }
 
+// TestDamagedEntry: a record that can't be read hides no other.
+func TestDamagedEntry(t *testing.T) {
+	f := onDisk(t, "echo 0 > n")
+	f.landed("echo 1 > n", "")
+	f.landed("echo 2 > n", "")
+	records, err := filepath.Glob(filepath.Join(f.scratch.base.path, historyName, "*.r1.*", entryName))
+	if err != nil || len(records) != 1 {
+		t.Fatalf("%v, %v", records, err)
+	}
+	if err := os.Truncate(records[0], 50); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.states(); got != "kept damaged" {
+		t.Errorf("history: %s", got)
+	}
+	if _, err := f.Undo(context.Background(), "r1"); !errors.Is(err, errDamaged) {
+		t.Errorf("undo: %v", err)
+	}
+	f.undo("r2")
+}
+
 // TestHistoryLimit: the number of landings that are listed is bounded, too.
 func TestHistoryLimit(t *testing.T) {
 	f := onDisk(t, "echo 0 > n")

@@ -25,7 +25,9 @@ type Workspace struct {
 	scratch *scratch
 	trusted bool   // ctimes of its filesystem can be trusted
 	hook    func() // see point
-	listed  listed // the lock on the workspace is held
+
+	historyMu sync.Mutex
+	listed    listed
 
 	mu    sync.Mutex
 	kept  []string // directories of landings that were put aside
