@@ -78,4 +78,7 @@ type Exit struct {
 	// severity; LimitEnded is true if the run was ended by it.
 	Limit      string
 	LimitEnded bool
+	// Torn is true if a directory of an overlay that the run renamed could be neither renamed nor left as it
+	// was: parts of it are under each name. The layer must not be used.
+	Torn bool
 }

@@ -44,7 +44,9 @@
 // protocol), which was computed from the Spec by a pure function (plan.go says why in which order). Init
 // takes from the host's mounts what the plan names, leaves the host's root, builds the new one
 // (mounts_linux.go), drops every right (rights_linux.go), installs the system call filter (seccomp_linux.go)
-// and executes the command. It reaps, counts and ends what the command leaves behind (reap_linux.go),
+// and executes the command. Where there is an overlay it carries out the renames of directories that overlayfs
+// refuses, on threads that have no more rights than the command (rename_linux.go draws how). It reaps,
+// counts and ends what the command leaves behind (reap_linux.go),
 // and exits when the server does: the kernel then kills whatever is in its pid namespace. What the
 // kernel would keep after that, cgroups, a small process of its own removes (janitor_linux.go).
 //
@@ -71,6 +73,13 @@
 //   - Where a run has another uid than the server, the layer of its workspace must lie where that uid may
 //     go.
 //   - Files in the workspace that belong to other users are seen as nobody's, and can't be changed in place.
+//   - The rename of a directory that lies in an overlay's lower layer is not atomic, costs a copy of every
+//     file in it, and leaves open directories and working directories in it behind. It is EXDEV if something
+//     is mounted in the directory, if another user owns parts of it, if the path goes through a link such
+//     as /proc/self/cwd, if the caller is not dumpable, if Yama's ptrace_scope is above 1, and after
+//     any process of the run has used Landlock.
+//   - A run with an overlay can have no seccomp listener of its own (EBUSY), and is not shown its renames by
+//     SECCOMP_RET_TRACE. Where the server is below a listener itself, such renames are EXDEV.
 //   - Memory and processors are held only where there is a cgroup; [Backend].Held says so.
 //   - [Direct] isolates nothing. A process that starts a session of its own survives its run there.
 package sandbox

@@ -24,7 +24,7 @@ import (
 //	  │ ◀─ failed {…}  or  status {code, start_error} ─ │  (and exits), or
 //	  │ ◀─ started ──────────────────────────────────── │  the payload was executed
 //	  ┆                                                 ┆  …reaps; waits for the payload
-//	  │                                                 │  kills and reaps what is left
+//	  │                                                 │  kills and reaps what is left; ends a move
 //	  │ ◀─ status {code | signal, ended} ────────────── │  exits; the namespaces are empty
 //
 // Each message is its length (4 bytes, big endian) and a strict JSON object. The server writes once;
@@ -70,6 +70,7 @@ type status struct {
 	Signal     int    `json:"signal,omitempty"`
 	StartError string `json:"start_error,omitempty"`
 	Ended      int    `json:"ended,omitempty"`
+	Torn       bool   `json:"torn,omitempty"`
 }
 
 func (f *failure) setupError() *SetupError {

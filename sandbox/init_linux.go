@@ -50,9 +50,9 @@ func initMain() {
 	if err := run(control); err != nil {
 		// If nobody listens any more there is nothing left to do with it.
 		_ = send(control, message{Failed: newFailure(err)})
-		os.Exit(1)
+		unix.Exit(1)
 	}
-	os.Exit(0)
+	unix.Exit(0) // os.Exit waits for a second first where the race detector is linked in
 }
 
 func run(control *os.File) error {
@@ -66,7 +66,7 @@ func run(control *os.File) error {
 	go func() {
 		// The server says nothing more. What ends this read is its end.
 		_, _ = io.Copy(io.Discard, control)
-		os.Exit(1)
+		unix.Exit(1)
 	}()
 	if err := closeInherited(inputFD); err != nil {
 		return err
@@ -88,7 +88,11 @@ func run(control *os.File) error {
 	if err := send(control, message{Built: &struct{}{}}); err != nil {
 		return err
 	}
-	pid, st, err := startPayload(c)
+	renames, err := newRenamer(c.Steps)
+	if err != nil {
+		return err
+	}
+	pid, st, err := startPayload(c, renames)
 	if err != nil {
 		return err
 	}
@@ -99,6 +103,7 @@ func run(control *os.File) error {
 		if st, err = waitPayload(pid); err != nil {
 			return err
 		}
+		st.Torn = renames.stop()
 	}
 	return send(control, message{Status: st})
 }

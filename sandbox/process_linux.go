@@ -88,7 +88,7 @@ func (p *process) Wait() (Exit, error) {
 	}
 	switch {
 	case p.status != nil:
-		exit.Code, exit.StartError, exit.Ended = p.status.Code, p.status.StartError, p.status.Ended
+		exit.Code, exit.StartError, exit.Ended, exit.Torn = p.status.Code, p.status.StartError, p.status.Ended, p.status.Torn
 		if s := p.status.Signal; s != 0 {
 			exit.Signal = signalName(syscall.Signal(s))
 		}

@@ -41,6 +41,15 @@ const securebits = secbitNoRoot | secbitNoRootLocked |
 //     that has no CAP_SYS_ADMIN may not install a filter;
 //  6. the filter, last, because it is the one thing that could refuse a step above.
 func dropRights() error {
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	_, err := installFilter(refused, 0)
+	return err
+}
+
+// dropCapabilities is dropRights without its last step, the filter.
+func dropCapabilities() error {
 	// EINVAL: a kernel from before the ambient set (4.3), which then has none to clear.
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) {
@@ -60,7 +69,7 @@ func dropRights() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	return installFilter()
+	return nil
 }
 
 // dropBoundingSet drops each capability that the kernel knows. It asks the kernel for the last one, so

@@ -32,11 +32,22 @@ type rule struct {
 	name  string
 	amd64 int // the call's number; absent where the architecture hasn't got it
 	arm64 int
-	errno unix.Errno
+	errno unix.Errno  // or notify
 	when  []condition // none: always
 }
 
 const absent = -1
+
+// notify, in place of an errno, has the filter's listener decide what becomes of the call. (A filter could
+// refuse a call with errno 0, which skips it and tells of success; no rule here wants that.)
+const notify unix.Errno = 0
+
+func (r rule) verdict() uint32 {
+	if r.errno == notify {
+		return unix.SECCOMP_RET_USER_NOTIF
+	}
+	return refuse(r.errno)
+}
 
 func (r rule) number(arch uint32) int {
 	if arch == unix.AUDIT_ARCH_AARCH64 {
@@ -122,7 +133,7 @@ func assemble(arch uint32, rules []rule) ([]unix.SockFilter, error) {
 func assembleCall(rules []rule) ([]unix.SockFilter, error) {
 	var block []unix.SockFilter
 	for _, r := range rules {
-		code := []unix.SockFilter{ret(refuse(r.errno))}
+		code := []unix.SockFilter{ret(r.verdict())}
 		for i := len(r.when) - 1; i >= 0; i-- {
 			code = append(r.when[i].assemble(uint8(len(code))), code...)
 		}
@@ -192,20 +203,21 @@ func auditArch() (uint32, error) {
 
 // installFilter puts the calling thread, and whatever it forks, under the filter for ever. The thread
 // must be locked to its goroutine and must have no_new_privs. Other threads are left alone (no
-// SECCOMP_FILTER_FLAG_TSYNC): init itself still has to work when the run is under the filter.
-func installFilter() error {
+// SECCOMP_FILTER_FLAG_TSYNC): init itself still has to work when the run is under the filter. flags are
+// SECCOMP_FILTER_FLAG_*; fd is the listener's if they ask for one, and close-on-exec.
+func installFilter(rules []rule, flags uintptr) (fd int, err error) {
 	arch, err := auditArch()
 	if err != nil {
-		return err
+		return -1, err
 	}
-	program, err := assemble(arch, refused)
+	program, err := assemble(arch, rules)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	r, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
-		return fmt.Errorf("install the seccomp filter: %w", errno)
+		return -1, fmt.Errorf("install the seccomp filter: %w", errno)
 	}
-	return nil
+	return int(r), nil
 }

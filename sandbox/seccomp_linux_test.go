@@ -68,6 +68,8 @@ func verdictName(v uint32) string {
 		return "allow"
 	case unix.SECCOMP_RET_KILL_PROCESS:
 		return "kill"
+	case unix.SECCOMP_RET_USER_NOTIF:
+		return "notify"
 	case unix.SECCOMP_RET_ERRNO:
 		return unix.ErrnoName(unix.Errno(v & unix.SECCOMP_RET_DATA))
 	}
@@ -269,6 +271,41 @@ func TestFilterForeignCalls(t *testing.T) {
 		}
 		if verdictName(got) != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, verdictName(got), tt.want)
+		}
+	}
+}
+
+// With a listener, the rename calls go to it in every form, and nothing else changes.
+func TestFilterNotifies(t *testing.T) {
+	for archName, arch := range archs {
+		plain, err := assemble(arch, refused)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := assemble(arch, append(notified[:len(notified):len(notified)], refused...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := make(map[uint32]bool)
+		for _, r := range notified {
+			if nr := r.number(arch); nr != absent {
+				listed[uint32(nr)] = true
+			}
+		}
+		for nr := range uint32(600) {
+			got, err := interpret(program, call{nr: nr, arch: arch})
+			if err != nil {
+				t.Fatalf("%s: %v", archName, err)
+			}
+			want := uint32(unix.SECCOMP_RET_USER_NOTIF)
+			if !listed[nr] {
+				if want, err = interpret(plain, call{nr: nr, arch: arch}); err != nil {
+					t.Fatalf("%s: %v", archName, err)
+				}
+			}
+			if got != want {
+				t.Errorf("%s: call %d is %s, want %s", archName, nr, verdictName(got), verdictName(want))
+			}
 		}
 	}
 }

@@ -27,6 +27,10 @@ func interrupted(ctx context.Context) Result {
 func ended(exit sandbox.Exit) Result {
 	result := Result{EndedProcesses: exit.Ended, Limit: exit.Limit}
 	switch {
+	case exit.Torn:
+		failed := Failed("the run renamed a directory, which was cut off by an error in the middle and could not be taken back; nothing of the run lands. Run it again")
+		failed.EndedProcesses = exit.Ended
+		return failed
 	case exit.LimitEnded:
 		result.Status = StatusLimit
 		return result
