@@ -26,6 +26,9 @@ func commands() []command {
 	return []command{
 		serveCommand(),
 		runCommand(),
+		logCommand(),
+		diffCommand(),
+		undoCommand(),
 		policyCommand(),
 		trustCommand(),
 		doctorCommand(),

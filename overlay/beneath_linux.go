@@ -16,6 +16,7 @@ import (
 type tree struct {
 	fd   int
 	path string // for messages, and for what is done by plain paths elsewhere
+	hook func() // see Workspace.point
 }
 
 // openTree opens the directory at a path of ours. Its last component is not followed.
@@ -35,7 +36,7 @@ func (t *tree) sub(path string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tree{fd: fd, path: filepath.Join(t.path, path)}, nil
+	return &tree{fd: fd, path: filepath.Join(t.path, path), hook: t.hook}, nil
 }
 
 func (t *tree) close() error { return unix.Close(t.fd) }
@@ -50,6 +51,7 @@ func (t *tree) open(path string, flags int) (int, error) {
 	if name == "" {
 		name = "."
 	}
+	t.point()
 	fd, err := retry(func() (int, error) { return unix.Openat2(t.fd, name, &how) })
 	if err != nil {
 		return -1, t.fail("open", path, err)
@@ -145,6 +147,7 @@ func (t *tree) readlink(path string) (text string, err error) {
 // chmod sets the mode of what is at path, which must not be a link.
 func (t *tree) chmod(path string, mode uint32) error {
 	return t.through(path, func(proc string) error {
+		t.point()
 		return t.fail("chmod", path, unix.Chmod(proc, mode))
 	})
 }
@@ -172,6 +175,7 @@ func (t *tree) through(path string, f func(proc string) error) error {
 func move(from *tree, fromPath string, to *tree, toPath string, flags uint) error {
 	return from.parent(fromPath, func(ffd int, fname string) error {
 		return to.parent(toPath, func(tfd int, tname string) error {
+			from.point()
 			_, err := retry(func() (struct{}, error) {
 				return struct{}{}, unix.Renameat2(ffd, fname, tfd, tname, flags)
 			})

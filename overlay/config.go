@@ -23,7 +23,8 @@ type Config struct {
 	// run's version is put beside the host's) or "discard" (nothing of the run lands).
 	OnConflict string `toml:"on_conflict"`
 
-	// Durable makes a landing survive power loss.
+	// Durable makes a landing survive loss of power, whole or not at all, at the price of waiting for the
+	// disk.
 	Durable bool `toml:"durable"`
 
 	// Protect holds globs whose changes never land, beside the built-in list. They match without
@@ -33,7 +34,8 @@ type Config struct {
 	// Ignore holds globs that runs may write and that are neither landed nor reported.
 	Ignore []string `toml:"ignore"`
 
-	// Undo bounds the replaced content that is kept for undo, in bytes.
+	// Undo bounds the replaced content that is kept for undo, in bytes; the oldest goes first. With 0
+	// nothing can be taken back.
 	Undo units.Size `toml:"undo"`
 
 	// Order is "arrival" (runs of one conversation follow each other) or "parallel" (they overlap).
@@ -93,8 +95,6 @@ func (c Config) Unsupported() []string {
 	}{
 		{"workspace.mode", c.Mode == "readonly"},
 		{"workspace.land_on", c.LandOn == "review"},
-		{"workspace.durable", c.Durable},
-		{"workspace.undo", c.Undo != Defaults().Undo},
 	} {
 		if k.set {
 			keys = append(keys, k.name)

@@ -32,6 +32,15 @@
 // of processes; landings of one workspace happen one after the other. What a server that was killed
 // left behind is removed by the next Open.
 //
+// A landing is staged, recorded, applied and finished. If it fails, or its process is killed at any
+// moment, it is taken back: by the same process, or by the next one that opens the workspace, begins
+// or lands a transaction in it (see journal_linux.go). One that is done is in the history with what
+// it replaced, and can be taken back by another landing:
+//
+//	landings, err := w.History(ctx) // the newest first
+//	err = w.Diff(ctx, "7f3a", os.Stdout)
+//	report, err = w.Undo(ctx, "7f3a")
+//
 // # How a conflict is found
 //
 // There is no copy of the workspace to compare with. Begin reads the clock that the filesystem stamps
@@ -49,12 +58,17 @@
 //   - host: the workspace outside of any run, and whoever works there.
 //   - conflict: a path that both the run and someone else changed. The host's version stays where it
 //     is, and the run's is put beside it as NAME.conflict-RUN.
+//   - history: the landings that are done, with what they replaced, as far as [Config.Undo] goes.
 //   - withheld: a change that does not land though the run does, such as one of a protected path.
 //
 // # Limitations
 //
-//   - A landing that is cut off by SIGKILL or a power failure can be half done. What it had taken out
-//     of the workspace is kept then; see [Workspace.Interrupted].
+//   - Without [Config.Durable] a landing that a loss of power cuts off can be half done. With it, as
+//     far as the filesystem keeps what fsync promises.
+//   - When a landing that was cut off is taken back, a file that it had landed and that someone edited
+//     since is told by size, mtime, mode and owner. An edit in place that restores all of these goes.
+//   - What lands again by an undo are the files as they were: directories are made anew, and with them
+//     only modes, owners, mtimes, and attributes of the user class.
 //   - A directory whose entries someone else changed, in a directory whose entries someone else
 //     changed, can't be told from one that was swapped for another: what the run changed in it is a
 //     conflict then.

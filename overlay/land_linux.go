@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // land lands the transaction. One landing of a workspace goes on at a time, in all processes.
 func (t *Txn) land(ctx context.Context) (Report, error) {
-	lock, err := t.w.lock(ctx, unix.LOCK_EX)
+	lock, err := t.w.lockClean(ctx)
 	if err != nil {
 		return Report{}, err
 	}
@@ -23,12 +24,17 @@ func (t *Txn) land(ctx context.Context) (Report, error) {
 	if p.refused || len(p.steps) == 0 {
 		return p.report, nil
 	}
-	l := lander{
-		t: t, host: t.w.root, report: p.report,
-		modes: map[string]uint32{}, before: map[string]inode{}, moved: map[uint64]bool{},
+	l := t.lander(p)
+	err = l.stage(ctx)
+	if err == nil {
+		// From here on the landing is not cancelled: it would take as long to take it back.
+		err = l.run("")
 	}
-	// From here on the landing is not cancelled: it would take as long to take it back.
-	err = l.run(p.steps)
+	return t.outcome(l, count, err)
+}
+
+// outcome is what a landing returns that ended with an error, or none.
+func (t *Txn) outcome(l *lander, count int, err error) (Report, error) {
 	if err == nil {
 		return l.report, nil
 	}
@@ -77,50 +83,86 @@ func (e *conflictError) Error() string { return conflictReason(e.path) }
 // was judged.
 var errLate = errors.New("changed meanwhile")
 
-// lander takes the steps of one landing and knows how to take them back.
+// lander takes the steps of one landing, and takes them back.
 type lander struct {
-	t      *Txn
-	host   *tree
-	report Report
-	undo   []func() error
-	// modes are those of directories of the workspace that had to be made writable for a while.
-	modes map[string]uint32
+	t       *Txn // nil in a recovery
+	w       *Workspace
+	runID   string
+	host    *tree
+	landing *tree // see step.index
+	steps   []step
+	report  Report
+	// marker is a moment after everything was staged, and before the first step; nil if no directory was.
+	marker *stamp
+	// opened are the directories of the workspace that a step may have to make writable for a while, and
+	// modes the ones that are so now.
+	opened []recordedDir
+	modes  map[string]uint32
 	// before are the directories whose names change, as they were, for the footprints.
 	before map[string]inode
 	// moved are the inodes that steps moved out of the workspace.
 	moved map[uint64]bool
-	taken int
+	// taken are the steps that changed the workspace.
+	taken map[int]bool
+	// pruned counts what was taken out of new directories.
+	pruned int
+}
+
+func (t *Txn) lander(p plan) *lander {
+	return &lander{
+		t: t, w: t.w, runID: t.run, host: t.w.root, landing: t.landing, steps: p.steps, report: p.report,
+		modes: map[string]uint32{}, before: map[string]inode{}, moved: map[uint64]bool{}, taken: map[int]bool{},
+	}
 }
 
 // run takes all the steps or, in effect, none.
-func (l *lander) run(steps []step) error {
-	if err := l.t.begun(); err != nil {
+func (l *lander) run(undoes string) error {
+	r, err := l.record(undoes)
+	if err != nil {
 		return err
 	}
-	err := l.take(steps)
+	if err := l.w.writeJournal(r); err != nil {
+		return errors.Join(err, l.w.removeJournal())
+	}
+	err = l.take()
+	if err == nil {
+		err = l.finish(r)
+	}
 	if err != nil {
 		err = l.takeBack(err)
+	} else {
+		l.settle(r, l.w.scratch.base)
 	}
 	l.leaveFootprints()
-	if !l.t.stuck {
-		// Nothing in the layer is needed any more. If this fails it is only kept for longer.
-		_ = unix.Unlinkat(l.t.dir.fd, "landing", 0)
-	}
 	return err
 }
 
-// begun notes in the layer that it holds content of the workspace from now on.
-func (t *Txn) begun() error {
-	fd, err := unix.Openat(t.dir.fd, "landing", unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
+// record is what the journal says of the landing.
+func (l *lander) record(undoes string) (record, error) {
+	now := time.Now()
+	root, err := statAt(l.host.fd, "")
 	if err != nil {
-		return t.dir.fail("create", "landing", err)
+		return record{}, err
 	}
-	return unix.Close(fd)
+	if l.opened, err = l.openable(); err != nil {
+		return record{}, err
+	}
+	r := record{
+		Run: l.runID, What: l.t.what, Undoes: undoes, Time: now, Root: *recordInode(root), Layer: rawPath(l.t.dir.path),
+		Opened: l.opened, Entry: newEntry(now, l.runID, l.replaced()).String(),
+	}
+	if l.marker != nil {
+		r.Marker = &recordedStamp{l.marker.sec, l.marker.nsec}
+	}
+	for _, s := range l.steps {
+		r.Steps = append(r.Steps, recordStep(s))
+	}
+	return r, nil
 }
 
-func (l *lander) take(steps []step) error {
-	for i, s := range steps {
-		if s.kind == applyMode && (i == 0 || steps[i-1].kind != applyMode) {
+func (l *lander) take() error {
+	for i, s := range l.steps {
+		if s.kind == applyMode && (i == 0 || l.steps[i-1].kind != applyMode) {
 			if err := l.restoreModes(); err != nil {
 				return err
 			}
@@ -173,7 +215,7 @@ func (l *lander) apply(s step) error {
 // late handles a conflict that was found only now.
 func (l *lander) late(s step) error {
 	switch {
-	case l.t.w.config.OnConflict == "discard":
+	case l.w.config.OnConflict == "discard":
 		return &conflictError{reportPath(s.path)}
 	case s.unit != "":
 		// Part of the git directory may have landed already: all of the run goes back.
@@ -186,20 +228,44 @@ func (l *lander) late(s step) error {
 	return nil
 }
 
-// takeBack undoes the steps, the last first.
+// takeBack makes the workspace what it was, after a step failed.
 func (l *lander) takeBack(cause error) error {
-	var failed []error
-	for _, undo := range slices.Backward(l.undo) {
-		if err := undo(); err != nil {
-			failed = append(failed, err)
+	err := l.rollBack()
+	if err == nil {
+		err = l.w.removeJournal()
+	}
+	if err == nil {
+		return cause
+	}
+	l.t.stuck = true
+	base := l.w.scratch.base
+	aside := l.w.setAside(filepath.Join(base.path, interruptedPrefix+l.runID), base, joinPath(l.w.scratch.name, l.runID), err)
+	return errors.Join(fmt.Errorf("%w; and what had landed could not be taken back, the layer is kept: %w", cause, err), aside)
+}
+
+// openable lists the directories of the workspace that steps change names in and that are not writable
+// for their owner. Root needs no mode.
+func (l *lander) openable() ([]recordedDir, error) {
+	if rootRights() {
+		return nil, nil
+	}
+	var dirs []recordedDir
+	seen := map[string]bool{}
+	for _, s := range l.steps {
+		path := parentPath(s.path)
+		if s.kind == applyMode || seen[path] {
+			continue
+		}
+		seen[path] = true
+		i, err := l.host.stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if i.kind == directory && i.mode&0o300 != 0o300 {
+			dirs = append(dirs, recordedDir{rawPath(path), i.ino, i.mode})
 		}
 	}
-	failed = append(failed, l.restoreModes())
-	if err := errors.Join(failed...); err != nil {
-		l.t.stuck = true
-		return fmt.Errorf("%w; and what had landed could not be taken back, the layer is kept: %w", cause, err)
-	}
-	return cause
+	return dirs, nil
 }
 
 // restoreModes gives the directories that were made writable the modes that they had.
@@ -236,5 +302,5 @@ func (l *lander) leaveFootprints() {
 			prints = append(prints, footprint{ino: after.ino, before: before.ctime, after: after.ctime})
 		}
 	}
-	_ = addFootprints(l.t.w.state, prints)
+	_ = addFootprints(l.w.state, prints)
 }

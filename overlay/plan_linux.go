@@ -1,6 +1,9 @@
 package overlay
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // stepKind is what one step of a landing does. Each is one rename, or one call that is as atomic.
 type stepKind uint8
@@ -14,12 +17,32 @@ const (
 	applyMode                 // set the mode of a directory
 )
 
+// stepNames are what the journal calls them.
+var stepNames = [...]string{
+	takeAway: "take away", removeDir: "remove directory", putNew: "put", swapIn: "exchange",
+	putBeside: "put beside", applyMode: "set mode",
+}
+
 // step is one step of a landing, as plain data, so that a list of them can be written down before
 // the first is taken.
 type step struct {
 	kind stepKind
 	change
+
+	// index is the step's place in the plan. Its decimal form is a name in the directory of the
+	// landing: what the step puts lies there before, what it takes or replaces afterwards.
+	index int
+	// landed is what lay at the path when the landing was done, and attrs are the attributes of a
+	// directory that it removed.
+	landed inode
+	attrs  map[string][]byte
 }
+
+// name is the step's name in the directory of the landing.
+func (s step) name() string { return strconv.Itoa(s.index) }
+
+// puts reports whether the step brings something into the workspace.
+func (s step) puts() bool { return s.kind == putNew || s.kind == swapIn || s.kind == putBeside }
 
 // plan is a landing that was thought through and not begun. Steps are in the order to take them.
 type plan struct {
@@ -54,20 +77,20 @@ func (c *collector) plan(discardOnConflict bool) plan {
 		case ch.conflict:
 			p.report.Conflicts = append(p.report.Conflicts, Conflict{Path: ch.path})
 		case ch.host.kind == directory:
-			p.steps = append(p.steps, step{removeDir, ch})
+			p.steps = append(p.steps, step{kind: removeDir, change: ch})
 		default:
-			p.steps = append(p.steps, step{takeAway, ch})
+			p.steps = append(p.steps, step{kind: takeAway, change: ch})
 		}
 	}
 	for _, ch := range changes {
 		switch {
 		case ch.kind != put:
 		case ch.conflict:
-			p.steps = append(p.steps, step{putBeside, ch})
+			p.steps = append(p.steps, step{kind: putBeside, change: ch})
 		case ch.host.kind == absent:
-			p.steps = append(p.steps, step{putNew, ch})
+			p.steps = append(p.steps, step{kind: putNew, change: ch})
 		default:
-			p.steps = append(p.steps, step{swapIn, ch})
+			p.steps = append(p.steps, step{kind: swapIn, change: ch})
 		}
 	}
 	for _, ch := range slices.Backward(changes) {
@@ -76,8 +99,11 @@ func (c *collector) plan(discardOnConflict bool) plan {
 		case ch.conflict:
 			p.report.Conflicts = append(p.report.Conflicts, Conflict{Path: reportPath(ch.path)})
 		default:
-			p.steps = append(p.steps, step{applyMode, ch})
+			p.steps = append(p.steps, step{kind: applyMode, change: ch})
 		}
+	}
+	for i := range p.steps {
+		p.steps[i].index = i
 	}
 	return p
 }

@@ -46,6 +46,14 @@ func quote(path string, isPlain func(string) bool) string {
 	return b.String()
 }
 
+// Literal is [Quote] without its limit: for machines.
+func Literal(path string) string {
+	if plain(path) {
+		return path
+	}
+	return strconv.Quote(path)
+}
+
 // quoteItem is [Quote] for a path that stands among others and among words of ours on one line. It also
 // quotes what could pass for more than one path or for those words: "a, b", "a; 1 conflict: b".
 func quoteItem(path string) string {

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		os.Exit(exitNoMount)
 	case asServer:
 		serve()
+	case asKilled:
+		killed()
 	}
 	os.Exit(m.Run())
 }

@@ -22,9 +22,10 @@ import (
 //	BASE/SERVER/               locked by the living server; without a holder it is removed
 //	BASE/SERVER/RUN/upper      the layer
 //	BASE/SERVER/RUN/work       overlayfs's own
-//	BASE/SERVER/RUN/taken      what a landing took out of the workspace, until it is done
-//	BASE/SERVER/RUN/landing    is there while a landing is going on
-//	BASE/interrupted-RUN/      a RUN whose landing was cut off: kept, since it can hold the only copy
+//	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
+//	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
+//	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
+//	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
 // BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it.
 const (
@@ -32,6 +33,8 @@ const (
 	besidePrefix      = ".airlock-"
 	probePrefix       = ".airlock-land-probe-"
 	interruptedPrefix = "interrupted-"
+	landingName       = "landing"
+	historyName       = "history"
 )
 
 // scratch is one server's part of it.
@@ -42,6 +45,7 @@ type scratch struct {
 	inside bool   // BASE lies in the workspace, and runs must not see it
 	own    bool   // BASE is ours to remove once it is empty
 	mode   uint32 // of the directories on the way to a layer
+	doubt  bool   // a journal could not be read: any landing of a dead server may be the one
 
 	mu   sync.Mutex
 	kept []string
@@ -49,7 +53,7 @@ type scratch struct {
 
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
 // makes this server's directory.
-func openScratch(ctx context.Context, root *tree, owner inode, id, state string) (*scratch, error) {
+func openScratch(ctx context.Context, root *tree, owner inode, id, state string, doubt bool) (*scratch, error) {
 	mode := uint32(0o700)
 	foreign := os.Geteuid() == 0 && owner.uid != 0
 	if foreign {
@@ -61,7 +65,7 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string)
 		{base: &tree{path: filepath.Join(filepath.Dir(root.path), besidePrefix+id)}, own: true},
 		{base: &tree{path: filepath.Join(root.path, insideName)}, own: true, inside: true},
 	} {
-		c.mode = mode
+		c.mode, c.doubt = mode, doubt
 		err := c.open(ctx, root, owner, foreign)
 		if err == nil {
 			return c, nil
@@ -90,6 +94,7 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	if s.base, err = openTree(path); err != nil {
 		return err
 	}
+	s.base.hook = root.hook
 	defer func() {
 		if err != nil {
 			s.base.close()
@@ -159,6 +164,9 @@ func (s *scratch) sweep() error {
 			s.addKept(name)
 			continue
 		}
+		if name == historyName {
+			continue
+		}
 		server, err := s.base.sub(name)
 		if is(err, unix.ENOTDIR, unix.ENOENT) {
 			continue
@@ -177,17 +185,12 @@ func (s *scratch) sweep() error {
 	return nil
 }
 
-// clear removes the directory of one dead server, but for runs that were being landed.
+// clear removes the directory of one dead server. A landing that it was at has been dealt with, unless
+// there is doubt.
 func (s *scratch) clear(server *tree, name string) error {
-	runs, err := server.list("")
-	if err != nil {
-		return err
-	}
-	for _, run := range runs {
-		if cut, err := server.stat(joinPath(run, "landing")); err == nil && cut.kind != absent {
-			if err := s.keep(server, run); err != nil {
-				return err
-			}
+	if s.doubt {
+		if err := s.keepLandings(server); err != nil {
+			return err
 		}
 	}
 	// The sandbox of a server that was killed just now may still write, for two seconds at most.
@@ -198,19 +201,33 @@ func (s *scratch) clear(server *tree, name string) error {
 	return nil
 }
 
-// keep puts a run aside whose landing was cut off or could not be taken back.
-func (s *scratch) keep(server *tree, run string) error {
-	kept := interruptedPrefix + run
-	for n := 2; ; n++ {
-		err := unix.Renameat2(server.fd, run, s.base.fd, kept, unix.RENAME_NOREPLACE)
-		if err == nil {
-			s.addKept(kept)
-			return nil
+// keepLandings puts the runs of a dead server aside that were at a landing.
+func (s *scratch) keepLandings(server *tree) error {
+	runs, err := server.list("")
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if names, err := server.list(joinPath(run, landingName)); err != nil || len(names) == 0 {
+			continue
 		}
-		if err != unix.EEXIST {
+		kept := freeName(s.base, interruptedPrefix+run)
+		if err := unix.Renameat2(server.fd, run, s.base.fd, kept, unix.RENAME_NOREPLACE); err != nil {
 			return server.fail("keep", run, err)
 		}
-		kept = fmt.Sprintf("%s%s-%d", interruptedPrefix, run, n)
+		s.addKept(kept)
+	}
+	return nil
+}
+
+// freeName returns name, or the first of name-2 and so forth that is free in a directory of ours.
+func freeName(dir *tree, name string) string {
+	free := name
+	for n := 2; ; n++ {
+		if i, err := statAt(dir.fd, free); err != nil || i.kind == absent {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
 	}
 }
 

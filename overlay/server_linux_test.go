@@ -31,8 +31,13 @@ func serve() {
 		must(os.Chmod(filepath.Join(txn.Layer().Upper, "a"), 0o555))
 		must(os.MkdirAll(filepath.Join(txn.Layer().Work, "work"), 0))
 		if what == "hang-landing" {
-			must(txn.begun())
-			must(os.WriteFile(filepath.Join(txn.dir.path, "taken", "1"), []byte("precious\n"), 0o644))
+			// A journal that can't be acted on: it speaks of another directory.
+			l := txn.lander(plan{})
+			r, err := l.record("")
+			must(err)
+			r.Root.Ino++
+			must(w.writeJournal(r))
+			must(os.WriteFile(filepath.Join(txn.landing.path, "1"), []byte("precious\n"), 0o644))
 		}
 		fmt.Println("ready")
 		select {}
@@ -73,7 +78,7 @@ func server(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // TestKilledServer: the next start removes what a killed server left, and nothing of a living one;
-// of a landing that was cut off it keeps what may be the only copy.
+// of a landing that was cut off and can't be taken back it keeps what may be the only copy.
 func TestKilledServer(t *testing.T) {
 	f := onDisk(t, "echo 1 > a")
 	living := f.begin()
@@ -120,7 +125,7 @@ func TestKilledServer(t *testing.T) {
 		if len(kept) != 1 {
 			t.Fatalf("kept %v", kept)
 		}
-		if b, err := os.ReadFile(filepath.Join(kept[0], "taken", "1")); string(b) != "precious\n" {
+		if b, err := os.ReadFile(filepath.Join(kept[0], "landing", "1")); string(b) != "precious\n" {
 			t.Errorf("in %s: %q, %v", kept[0], b, err)
 		}
 	}

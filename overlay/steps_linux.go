@@ -2,14 +2,11 @@ package overlay
 
 import (
 	"errors"
-	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// takeAway moves a file or link out of the workspace, into the transaction's own directory, where it
-// stays until the landing is done.
+// takeAway moves a file or link out of the workspace, into the directory of the landing.
 func (l *lander) takeAway(s step) error {
 	now, err := l.asJudged(s)
 	if err == errLate && now.kind == absent {
@@ -18,110 +15,78 @@ func (l *lander) takeAway(s step) error {
 	if err != nil {
 		return err
 	}
-	l.taken++
-	to := "taken/" + strconv.Itoa(l.taken)
-	err = l.move(l.host, s.path, l.t.dir, to, unix.RENAME_NOREPLACE)
+	err = l.move(l.host, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
 	if is(err, unix.ENOENT) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	back := func() error { return l.move(l.t.dir, to, l.host, s.path, unix.RENAME_NOREPLACE) }
-	got, err := l.t.dir.stat(to)
+	got, err := l.landing.stat(s.name())
 	if err != nil || !got.same(s.host) {
 		// It changed between the look and the rename.
-		if err := back(); err != nil {
-			l.undo = append(l.undo, back)
-			return err
-		}
-		return late(err)
+		return l.returned(s, err)
 	}
-	l.undo = append(l.undo, back)
+	l.taken[s.index] = true
 	l.moved[s.host.ino] = true
 	return nil
 }
 
-// late is errLate unless there is an error.
-func late(err error) error {
-	if err != nil {
+// returned gives back what turned out to be another thing than was judged.
+func (l *lander) returned(s step, err error) error {
+	if err := errors.Join(err, l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_NOREPLACE)); err != nil {
 		return err
 	}
 	return errLate
 }
 
-// removeDir removes a directory. It is not moved, as a file is: someone could hold it open and go on
-// to make files in it.
+// removeDir moves a directory out that is empty by now. It is unlinked only once the landing is done:
+// until then it can be given back as it is.
 func (l *lander) removeDir(s step) error {
-	var gone bool
-	unlink := func() error {
-		return l.host.parent(s.path, func(fd int, name string) error {
-			err := unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
-			gone = err == nil
-			return l.host.fail("rmdir", s.path, err)
-		})
-	}
-	err := unlink()
-	if is(err, unix.EACCES) {
-		l.allow(l.host, parentPath(s.path))
-		err = unlink()
-	}
-	switch {
-	case is(err, unix.ENOENT):
-		return nil
-	case is(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR, unix.EBUSY):
-		return errLate // someone put something into it, or in its place
-	case err != nil || !gone:
+	now, err := l.host.stat(s.path)
+	if err != nil || now.kind == absent {
 		return err
 	}
-	l.undo = append(l.undo, func() error { return l.remakeDir(s) })
-	return nil
-}
-
-// remakeDir makes a directory again that removeDir removed.
-func (l *lander) remakeDir(s step) error {
-	return l.host.parent(s.path, func(fd int, name string) error {
-		if err := unix.Mkdirat(fd, name, 0o700); err != nil {
-			return l.host.fail("mkdir", s.path, err)
-		}
-		if os.Geteuid() == 0 {
-			if err := unix.Fchownat(fd, name, int(s.host.uid), int(s.host.gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
-				return l.host.fail("chown", s.path, err)
-			}
-		}
-		l.modes[s.path] = s.host.mode // set when the entries are back
+	if now.kind != directory || now.ino != s.host.ino || now.mounted {
+		return errLate
+	}
+	if names, err := l.host.list(s.path); err != nil && !is(err, unix.ENOENT) {
+		return err
+	} else if len(names) > 0 {
+		return errLate // someone put something into it
+	}
+	err = l.move(l.host, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
+	if is(err, unix.ENOENT) {
 		return nil
-	})
+	}
+	if is(err, unix.EBUSY) {
+		return errLate
+	}
+	if err != nil {
+		return err
+	}
+	got, err := l.landing.stat(s.name())
+	if err == nil && got.kind == directory && got.ino == s.host.ino {
+		var names []string
+		if names, err = l.landing.list(s.name()); err == nil && len(names) == 0 {
+			l.taken[s.index] = true
+			return nil
+		}
+	}
+	return l.returned(s, err)
 }
 
 // putNew moves something to where nothing is.
 func (l *lander) putNew(s step) error {
-	if err := l.ready(s); err != nil {
-		return err
-	}
-	err := l.move(l.t.upper, s.path, l.host, s.path, unix.RENAME_NOREPLACE)
+	err := l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_NOREPLACE)
 	if is(err, unix.EEXIST) {
 		return errLate
 	}
 	if err != nil {
 		return err
 	}
-	l.undo = append(l.undo, func() error { return l.withdraw(s, s.path) })
+	l.taken[s.index] = true
 	return nil
-}
-
-// withdraw takes back what was put at path. Someone may have gone on from there already; theirs is
-// kept then.
-func (l *lander) withdraw(s step, path string) error {
-	now, err := l.host.stat(path)
-	if err != nil || now.kind == absent {
-		return err
-	}
-	if now.ino != s.run.ino || s.run.kind == regular && (now.size != s.run.size || now.mtime != s.run.mtime) {
-		l.report.Notes = append(l.report.Notes, Quote(path)+" was changed while this run was landing and stays.")
-		return nil
-	}
-	return l.move(l.host, path, l.t.upper, s.path, unix.RENAME_NOREPLACE)
 }
 
 // swapIn exchanges what the run has with what the workspace has, and looks at what came out.
@@ -129,10 +94,7 @@ func (l *lander) swapIn(s step) error {
 	if _, err := l.asJudged(s); err != nil {
 		return err
 	}
-	if err := l.ready(s); err != nil {
-		return err
-	}
-	swap := func() error { return l.move(l.t.upper, s.path, l.host, s.path, unix.RENAME_EXCHANGE) }
+	swap := func() error { return l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_EXCHANGE) }
 	err := swap()
 	if is(err, unix.ENOENT) {
 		return errLate // it is gone from the workspace
@@ -140,28 +102,15 @@ func (l *lander) swapIn(s step) error {
 	if err != nil {
 		return err
 	}
-	got, err := l.t.upper.stat(s.path)
+	got, err := l.landing.stat(s.name())
 	if err != nil || !got.same(s.host) {
-		if err := swap(); err != nil {
-			l.undo = append(l.undo, swap)
+		if err := errors.Join(err, swap()); err != nil {
 			return err
 		}
-		return late(err)
+		return errLate
 	}
+	l.taken[s.index] = true
 	l.moved[s.host.ino] = true
-	l.undo = append(l.undo, func() error {
-		if err := swap(); err != nil {
-			return err
-		}
-		if out, err := l.t.upper.stat(s.path); err != nil || out.kind != regular ||
-			out.size == s.run.size && out.mtime == s.run.mtime {
-			return err
-		}
-		// Someone wrote to what had landed, and expects to find it.
-		to, err := l.beside(s)
-		l.report.Notes = append(l.report.Notes, Quote(s.path)+" was changed while this run was landing; that version is "+Quote(to)+".")
-		return err
-	})
 	return nil
 }
 
@@ -183,24 +132,27 @@ func (l *lander) asJudged(s step) (now inode, err error) {
 
 // putBeside moves the run's version to a name of its own.
 func (l *lander) putBeside(s step) error {
-	if err := l.ready(s); err != nil {
-		return err
-	}
 	to, err := l.beside(s)
 	if err != nil {
 		return err
 	}
-	l.undo = append(l.undo, func() error { return l.withdraw(s, to) })
 	l.report.Conflicts = append(l.report.Conflicts, Conflict{Path: s.path, KeptAs: to})
 	return nil
 }
 
-// beside moves what the layer has to the first conflict name that is free.
+// beside moves what the landing has of a step to the first conflict name that is free, beside the
+// path, or where its directory has gone, beside that.
 func (l *lander) beside(s step) (to string, err error) {
-	for attempt := 1; ; attempt++ {
-		to = joinPath(parentPath(s.path), conflictName(baseName(s.path), l.t.run, attempt))
-		err = l.move(l.t.upper, s.path, l.host, to, unix.RENAME_NOREPLACE)
-		if !is(err, unix.EEXIST) {
+	dir := parentPath(s.path)
+	for attempt := 1; ; {
+		to = joinPath(dir, conflictName(baseName(s.path), l.runID, attempt))
+		err = l.move(l.landing, s.name(), l.host, to, unix.RENAME_NOREPLACE)
+		switch {
+		case is(err, unix.EEXIST):
+			attempt++
+		case is(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) && dir != "":
+			dir = parentPath(dir)
+		default:
 			return to, err
 		}
 	}
@@ -219,7 +171,7 @@ func (l *lander) applyMode(s step) error {
 	if err := l.host.chmod(s.path, s.run.mode); err != nil {
 		return err
 	}
-	l.undo = append(l.undo, func() error { return l.host.chmod(s.path, s.host.mode) })
+	l.taken[s.index] = true
 	return nil
 }
 

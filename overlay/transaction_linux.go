@@ -20,6 +20,8 @@ type Txn struct {
 	run     string
 	dir     *tree // BASE/SERVER/RUN
 	upper   *tree
+	landing *tree // RUN/landing
+	what    string
 	begin   marker
 	trusted bool
 	ended   bool
@@ -60,11 +62,9 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	defer work.close()
-	taken, err := t.dir.mkdir("taken", 0o700)
-	if err != nil {
+	if t.landing, err = t.dir.mkdir(landingName, 0o700); err != nil {
 		return err
 	}
-	defer taken.close()
 	if os.Geteuid() == 0 {
 		for _, d := range []*tree{t.upper, work} {
 			if err := unix.Fchown(d.fd, int(root.uid), int(root.gid)); err != nil {
@@ -85,13 +85,19 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		}
 	}
 	// After the landing that goes on now, if any: what it lands was there before this run.
-	lock, err := t.w.lock(ctx, unix.LOCK_SH)
+	lock, err := t.w.lockShared(ctx)
 	if err != nil {
 		return err
 	}
 	defer lock.unlock()
 	t.begin, err = takeMarker(ctx, t.dir)
 	return err
+}
+
+// Describe says what the run does, for the history: the tool, or the command line. Only the first
+// kilobyte is kept.
+func (t *Txn) Describe(what string) {
+	t.what = strings.ToValidUTF8(what[:min(len(what), 1024)], "\uFFFD")
 }
 
 // Layer returns the paths to mount.
@@ -113,6 +119,7 @@ func (t *Txn) Land(ctx context.Context) (Report, error) {
 		return Report{}, errors.New("overlay: bug: transaction ended twice")
 	}
 	report, err := t.land(ctx)
+	report.Notes = append(report.Notes, t.w.TakeNotes()...)
 	report.sort()
 	end := t.end()
 	if report.Landed && end != nil {
@@ -153,12 +160,14 @@ func (t *Txn) Discard(reason string) (Report, error) {
 // end removes the layer, or puts it aside where that would lose something.
 func (t *Txn) end() error {
 	t.ended = true
-	if t.upper != nil {
-		t.upper.close()
+	for _, dir := range []*tree{t.upper, t.landing} {
+		if dir != nil {
+			dir.close()
+		}
 	}
 	defer t.dir.close()
 	if t.stuck {
-		return t.w.scratch.keep(t.w.scratch.server, t.run)
+		return nil // it was put aside
 	}
 	return removeTree(t.w.scratch.server.fd, t.run)
 }

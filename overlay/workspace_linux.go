@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,7 +23,15 @@ type Workspace struct {
 	config  Config
 	filter  filter
 	scratch *scratch
-	trusted bool // ctimes of its filesystem can be trusted
+	trusted bool   // ctimes of its filesystem can be trusted
+	hook    func() // see point
+
+	historyMu sync.Mutex
+	listed    listed
+
+	mu    sync.Mutex
+	kept  []string // directories of landings that were put aside
+	notes []string // see TakeNotes
 }
 
 // Open opens the workspace at dir, a real absolute path. stateDir is airlock's own directory for
@@ -35,11 +45,16 @@ func Open(dir, stateDir string, c Config) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(dir, stateDir, c, f, nil)
+}
+
+func open(dir, stateDir string, c Config, f filter, hook func()) (*Workspace, error) {
 	root, err := openTree(dir)
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
-	w := &Workspace{root: root, config: c, filter: f}
+	root.hook = hook
+	w := &Workspace{root: root, config: c, filter: f, hook: hook}
 	if err := w.open(stateDir); err != nil {
 		root.close()
 		return nil, fmt.Errorf("overlay: %w", err)
@@ -65,7 +80,15 @@ func (w *Workspace) open(stateDir string) (err error) {
 		return err
 	}
 	return w.changeRoot(func() error {
-		w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state)
+		// Before the scratch is swept of what dead servers left there.
+		if err := w.recover(); err != nil {
+			return err
+		}
+		doubt, err := w.keptJournals()
+		if err != nil {
+			return err
+		}
+		w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt)
 		return err
 	})
 }
@@ -92,10 +115,16 @@ func (w *Workspace) changeRoot(f func() error) error {
 	return addFootprints(w.state, []footprint{{ino: after.ino, before: before.ctime, after: after.ctime}})
 }
 
-// Interrupted names the directories that hold what is left of landings that were cut off, or that
-// could not be taken back. They are never removed by themselves: they can hold the only copy of
-// content of the workspace, under upper/ and taken/.
-func (w *Workspace) Interrupted() []string { return w.scratch.interrupted() }
+// Interrupted names the directories that hold what is left of landings that failed, or were cut off,
+// and could not be taken back. They are never removed by themselves: they can hold the only copy of
+// content of the workspace, under landing/.
+func (w *Workspace) Interrupted() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kept := slices.Concat(w.scratch.interrupted(), w.kept)
+	slices.Sort(kept)
+	return slices.Compact(kept)
+}
 
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 )
 
 var errUnsupported = fmt.Errorf("overlay: workspace transactions need Linux: %w", errors.ErrUnsupported)
@@ -45,3 +46,20 @@ func (t *Txn) Free() (int64, error) { return 0, errUnsupported }
 
 // FinalUsage fails.
 func (t *Txn) FinalUsage(ctx context.Context) (int64, error) { return 0, errUnsupported }
+
+// Describe does nothing.
+func (t *Txn) Describe(what string) {}
+
+// History fails.
+func (w *Workspace) History(ctx context.Context) ([]Landing, error) { return nil, errUnsupported }
+
+// Undo fails.
+func (w *Workspace) Undo(ctx context.Context, run string) (Report, error) {
+	return Report{}, errUnsupported
+}
+
+// Diff fails.
+func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error { return errUnsupported }
+
+// TakeNotes returns nothing.
+func (w *Workspace) TakeNotes() []string { return nil }

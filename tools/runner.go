@@ -138,6 +138,7 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 		}
 		return Refused(fmt.Sprintf("the transaction could not begin: %v", err)), nil
 	}
+	txn.Describe(describe(r))
 	result := w.watched(call, ctx, id, r, txn, output)
 	if cause := context.Cause(ctx); result.Status == StatusExited && cause != nil && !errors.Is(cause, errTimeout) {
 		// Cancelled after its end, before its landing: nobody waits for what it did. (A run that ended in
@@ -223,6 +224,19 @@ func (w *WorkspaceRunner) lands(result Result, onFailure string) bool {
 		return false
 	}
 	return w.policy.LandOn == "exit"
+}
+
+// describe says what a call runs, for the history of the workspace.
+func describe(r Request) string {
+	switch {
+	case r.Command != "":
+		return r.Tool + ": " + r.Command
+	case r.File != "":
+		return r.Tool + ": " + r.File
+	case r.Code != "":
+		return r.Tool + ": " + r.Code
+	}
+	return r.Tool
 }
 
 // newRunID names a run: eight hexadecimal digits.

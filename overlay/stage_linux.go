@@ -1,10 +1,69 @@
 package overlay
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
+
+// stage makes everything that is to come what it shall be in the workspace, and moves it to the
+// directory of the landing. Nothing in the workspace changes.
+func (l *lander) stage(ctx context.Context) error {
+	directories := false
+	for i := range l.steps {
+		s := &l.steps[i]
+		if !s.puts() {
+			continue
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := l.stageStep(s); err != nil {
+			return fmt.Errorf("%s: %w", Quote(s.path), err)
+		}
+		directories = directories || s.run.kind == directory
+	}
+	return l.staged(ctx, directories)
+}
+
+func (l *lander) stageStep(s *step) (err error) {
+	if err := l.ready(*s); err != nil {
+		return err
+	}
+	if err := l.move(l.t.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE); err != nil {
+		return err
+	}
+	if s.run, err = l.landing.stat(s.name()); err != nil {
+		return err
+	}
+	return l.w.syncTree(l.landing, s.name())
+}
+
+// staged ends the staging.
+func (l *lander) staged(ctx context.Context, directories bool) error {
+	if directories {
+		m, err := takeMarker(ctx, l.t.dir)
+		if err != nil {
+			return err
+		}
+		l.marker = &m.at
+	}
+	if err := l.w.sync(l.landing, ""); err != nil {
+		return err
+	}
+	// The way to it: RUN, SERVER, BASE.
+	for _, dir := range []*tree{l.t.dir, l.w.scratch.server, l.w.scratch.base} {
+		if err := l.w.sync(dir, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rootRights() bool { return os.Geteuid() == 0 }
 
 // ready makes what the layer has at the path of a step what shall be in the workspace.
 func (l *lander) ready(s step) error {
@@ -16,7 +75,7 @@ func (l *lander) ready(s step) error {
 	if s.run.kind == symlink {
 		return nil
 	}
-	return l.finish(s.path, s.run.kind, s.host)
+	return l.clean(s.path, s.run.kind, s.host)
 }
 
 // prune takes something out of a new directory without a trace in the directory's times.
@@ -25,8 +84,13 @@ func (l *lander) prune(path string) error {
 	if err != nil {
 		return err
 	}
-	l.taken++
-	err = l.move(l.t.upper, path, l.t.dir, "taken/"+strconv.Itoa(l.taken), unix.RENAME_NOREPLACE)
+	if l.pruned == 0 {
+		if err := unix.Mkdirat(l.t.dir.fd, "pruned", 0o700); err != nil {
+			return l.t.dir.fail("mkdir", "pruned", err)
+		}
+	}
+	l.pruned++
+	err = l.move(l.t.upper, path, l.t.dir, "pruned/"+strconv.Itoa(l.pruned), unix.RENAME_NOREPLACE)
 	if is(err, unix.ENOENT) {
 		return nil // went with a directory that was pruned
 	}
@@ -45,9 +109,9 @@ func (l *lander) prune(path string) error {
 	})
 }
 
-// finish strips what must not land from a file, or from everything in a new directory, and gives it
+// clean strips what must not land from a file, or from everything in a new directory, and gives it
 // the mode that the run gave it. replaced is what lies in its place, if anything.
-func (l *lander) finish(path string, k kind, replaced inode) error {
+func (l *lander) clean(path string, k kind, replaced inode) error {
 	if k == directory {
 		names, err := l.t.upper.list(path)
 		if err != nil {
@@ -62,7 +126,7 @@ func (l *lander) finish(path string, k kind, replaced inode) error {
 			if i.kind != regular && i.kind != directory {
 				continue
 			}
-			if err := l.finish(below, i.kind, inode{}); err != nil {
+			if err := l.clean(below, i.kind, inode{}); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+
+	"airlock/overlay"
+)
+
+// historyFlags are those of the commands that look at what landed: log, diff and undo.
+type historyFlags struct {
+	commonFlags
+	set *flag.FlagSet
+}
+
+func newHistoryFlags(name string) *historyFlags {
+	f := &historyFlags{set: flag.NewFlagSet(name, flag.ContinueOnError)}
+	f.register(f.set)
+	return f
+}
+
+// oneRunArgument returns the id of a run, "" if none is named.
+func (f *historyFlags) oneRunArgument(a app, c command) (run string, status int, done bool) {
+	if f.set.NArg() > 1 {
+		return "", usageError(a, c, fmt.Sprintf("takes one run, got %s besides", tomlText(f.set.Arg(1)))), true
+	}
+	return f.set.Arg(0), 0, false
+}
+
+// with opens the workspace's transactions, calls do, and closes them. It returns the exit status.
+func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
+	s, err := f.setUp(a.environ)
+	if err != nil {
+		printError(a.stderr, err)
+		return exitUsage
+	}
+	o, err := s.openHere()
+	if err != nil {
+		printError(a.stderr, err)
+		return exitUsage
+	}
+	if err := s.places.makeState(); err != nil {
+		printError(a.stderr, err)
+		return exitFailed
+	}
+	w, err := overlay.Open(o.dir, s.places.state, o.settings.Workspace)
+	if err != nil {
+		printError(a.stderr, err)
+		return exitFailed
+	}
+	for _, note := range w.TakeNotes() {
+		fmt.Fprintf(a.stderr, "airlock: %s\n", note)
+	}
+	for _, dir := range w.Interrupted() {
+		fmt.Fprintf(a.stderr, "airlock: what is left of a landing that could not be taken back is in %s\n", overlay.Quote(dir))
+	}
+	if err := errors.Join(forPerson(do(w)), w.Close()); err != nil {
+		printError(a.stderr, err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// forPerson adds the way out to errors of the history.
+func forPerson(err error) error {
+	var notKept *overlay.NotKeptError
+	switch {
+	case errors.Is(err, overlay.ErrNoLanding):
+		return &fault{Msg: err.Error(), Hint: "`airlock log` lists the runs that landed in this workspace"}
+	case errors.As(err, &notKept) && !notKept.Undone:
+		return &fault{Msg: err.Error(), Hint: "workspace.undo says how much is kept"}
+	}
+	return err
+}
+
+func diffCommand() command {
+	c := command{
+		name:    "diff",
+		args:    "[flags] [RUN]",
+		summary: "what a run changed, line by line",
+		help: `Shows what the run RUN, or the last one that landed, changed in the workspace, as a
+unified diff. What was changed since is named and not shown. Names and control
+characters are escaped.
+
+    airlock diff --workspace ~/project 7f3a09c1
+
+` + commonHelp,
+	}
+	c.run = func(ctx context.Context, a app, args []string) int {
+		flags := newHistoryFlags(c.name)
+		if status, done := parseFlags(a, c, flags.set, args); done {
+			return status
+		}
+		run, status, done := flags.oneRunArgument(a, c)
+		if done {
+			return status
+		}
+		return flags.with(a, func(w *overlay.Workspace) error { return w.Diff(ctx, run, a.stdout) })
+	}
+	return c
+}
+
+func undoCommand() command {
+	c := command{
+		name:    "undo",
+		args:    "[flags] [RUN]",
+		summary: "take back what a run landed",
+		help: `Makes the workspace what it was before the run RUN landed, or the last run that was
+not taken back yet. As with any landing, all of it happens or nothing, and what
+someone changed since stays: the version from before the run is put beside it, as
+NAME.conflict-ID. An undo is listed by airlock log too, and can be taken back.
+
+    airlock undo --workspace ~/project
+
+` + commonHelp,
+	}
+	c.run = func(ctx context.Context, a app, args []string) int {
+		flags := newHistoryFlags(c.name)
+		if status, done := parseFlags(a, c, flags.set, args); done {
+			return status
+		}
+		run, status, done := flags.oneRunArgument(a, c)
+		if done {
+			return status
+		}
+		return flags.with(a, func(w *overlay.Workspace) error {
+			report, err := w.Undo(ctx, run)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, report.Summary())
+			if line := report.WithheldLine(); line != "" {
+				fmt.Fprintln(a.stdout, line)
+			}
+			for _, note := range report.Notes {
+				fmt.Fprintf(a.stdout, "note: %s\n", note)
+			}
+			if !report.Landed {
+				return errors.New("nothing was taken back")
+			}
+			return nil
+		})
+	}
+	return c
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"airlock/overlay"
+)
+
+func logCommand() command {
+	c := command{
+		name:    "log",
+		args:    "[flags] [--json]",
+		summary: "the runs that landed",
+		help: `Lists the runs that landed in the workspace, the last one first: id, time, what it
+was, and what it changed. A run that was taken back, or whose replaced files are no
+longer kept, is marked so.
+
+    airlock log --workspace ~/project
+
+` + commonHelp + `    --json             print it as JSON, with every path; one that is no plain text
+                       is a Go string literal and begins with a double quote
+`,
+	}
+	c.run = func(ctx context.Context, a app, args []string) int {
+		flags := newHistoryFlags(c.name)
+		asJSON := flags.set.Bool("json", false, "")
+		if status, done := parseFlags(a, c, flags.set, args); done {
+			return status
+		}
+		if status, done := noArguments(a, c, flags.set); done {
+			return status
+		}
+		return flags.with(a, func(w *overlay.Workspace) error {
+			landings, err := w.History(ctx)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return printLogJSON(a.stdout, landings)
+			}
+			return printLog(a.stdout, landings)
+		})
+	}
+	return c
+}
+
+// printLog writes two lines a run.
+func printLog(w io.Writer, landings []overlay.Landing) error {
+	var b strings.Builder
+	for _, l := range landings {
+		fmt.Fprintf(&b, "%s  %s", l.Run, l.Time.Local().Format("2006-01-02 15:04:05"))
+		if l.What != "" {
+			fmt.Fprintf(&b, "  %s", overlay.Quote(l.What))
+		}
+		if l.State != "kept" {
+			fmt.Fprintf(&b, "  (%s)", l.State)
+		}
+		did := strings.TrimPrefix(l.Report.Summary(), "workspace: ")
+		if l.State == "damaged" {
+			did = "what it changed can't be read"
+		}
+		fmt.Fprintf(&b, "\n    %s\n", did)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printLogJSON writes one document.
+func printLogJSON(w io.Writer, landings []overlay.Landing) error {
+	type conflict struct {
+		Path   string `json:"path"`
+		KeptAs string `json:"kept_as,omitempty"`
+	}
+	type landing struct {
+		Run       string     `json:"run"`
+		Time      time.Time  `json:"time"`
+		What      string     `json:"what,omitempty"`
+		Undoes    string     `json:"undoes,omitempty"`
+		State     string     `json:"state"`
+		Bytes     int64      `json:"kept_bytes"`
+		Added     []string   `json:"added"`
+		Modified  []string   `json:"modified"`
+		Deleted   []string   `json:"deleted"`
+		Conflicts []conflict `json:"conflicts"`
+	}
+	document := struct {
+		Runs []landing `json:"runs"`
+	}{[]landing{}}
+	for _, l := range landings {
+		out := landing{
+			Run: l.Run, Time: l.Time.UTC(), What: l.What, Undoes: l.Undoes, State: l.State, Bytes: l.Bytes,
+			Added: literals(l.Report.Added), Modified: literals(l.Report.Modified), Deleted: literals(l.Report.Deleted),
+			Conflicts: []conflict{},
+		}
+		for _, c := range l.Report.Conflicts {
+			kept := ""
+			if c.KeptAs != "" {
+				kept = overlay.Literal(c.KeptAs)
+			}
+			out.Conflicts = append(out.Conflicts, conflict{overlay.Literal(c.Path), kept})
+		}
+		document.Runs = append(document.Runs, out)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(document)
+}
+
+func literals(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = overlay.Literal(p)
+	}
+	return out
+}

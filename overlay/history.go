@@ -1,0 +1,46 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Landing is one that is in the history.
+type Landing struct {
+	Run    string
+	Time   time.Time
+	What   string // what the run did, as [Txn.Describe] was told
+	Undoes string // the run that this one took back, if it is an undo
+	Report Report
+
+	// State says whether it can be undone: "kept", "dropped" (what it replaced went, by
+	// workspace.undo), "undone", or "damaged": then What, Undoes and Report are not known.
+	State string
+	// Bytes is how much it replaced and removed, while that is kept.
+	Bytes int64
+}
+
+// ErrNoLanding is that the history has no such landing.
+var ErrNoLanding = errors.New("no run has landed")
+
+// NotKeptError is that a landing can't be taken back or shown, because what it replaced is not kept.
+type NotKeptError struct {
+	Run    string
+	Undone bool // it was taken back already
+}
+
+func (e *NotKeptError) Error() string {
+	if e.Undone {
+		return "run " + e.Run + " was taken back already"
+	}
+	return "what run " + e.Run + " replaced is no longer kept"
+}
+
+// historyError names the operation, but where the error is one for a person already.
+func historyError(op string, err error) error {
+	if err == nil || errors.Is(err, ErrNoLanding) || errors.As(err, new(*NotKeptError)) {
+		return err
+	}
+	return fmt.Errorf("overlay: %s: %w", op, err)
+}

@@ -1,0 +1,311 @@
+package overlay
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// The history of a workspace is a directory beside the layers, since things are renamed into it. An
+// entry of it is the directory that a landing went through, renamed: what was replaced and removed,
+// under the numbers of the steps, and the record of the landing in entryName.
+
+// entryName is the file with the record of an entry.
+const entryName = "entry"
+
+// historyLimit bounds the number of entries, whatever they keep.
+const historyLimit = 1000
+
+// finish makes the landing part of the history. The rename in it is the moment from which on it has
+// landed.
+func (l *lander) finish(r record) error {
+	r.Opened, r.Steps = nil, nil
+	for _, s := range l.steps {
+		if !l.taken[s.index] {
+			continue
+		}
+		s, err := l.landed(s)
+		if err != nil {
+			return err
+		}
+		r.Steps = append(r.Steps, recordStep(s))
+	}
+	l.report.sort()
+	r.Report = recordReport(l.report)
+	text, err := r.encode()
+	if err != nil {
+		return err
+	}
+	if err := l.landing.write(entryName, text, l.w.config.Durable); err != nil {
+		return err
+	}
+	if err := l.syncParents(l.steps); err != nil {
+		return err
+	}
+	base := l.w.scratch.base
+	base.point()
+	if err := unix.Mkdirat(base.fd, historyName, 0o700); err != nil && err != unix.EEXIST {
+		return base.fail("mkdir", historyName, err)
+	}
+	history, err := base.sub(historyName)
+	if err != nil {
+		return err
+	}
+	defer history.close()
+	e, _ := parseEntry(r.Entry)
+	err = l.w.changeHistory(history, func(entries []historyEntry) ([]historyEntry, error) {
+		return append(entries, e), move(l.t.dir, landingName, history, r.Entry, unix.RENAME_NOREPLACE)
+	})
+	if err != nil {
+		return err
+	}
+	// It has landed, so that an error is none of the landing. Without durability it is none at all.
+	for _, dir := range []*tree{history, base, l.t.dir} {
+		if err := l.w.sync(dir, ""); err != nil {
+			l.report.Notes = append(l.report.Notes, "The landing may not survive a loss of power: "+Quote(err.Error())+".")
+		}
+	}
+	return nil
+}
+
+// landed adds to a step that was taken what undo wants to know.
+func (l *lander) landed(s step) (_ step, err error) {
+	switch s.kind {
+	case removeDir:
+		s.attrs, err = l.landing.attributes(s.name())
+	case putNew, swapIn, applyMode:
+		var now inode
+		if now, err = l.host.stat(s.path); err == nil && (s.kind == applyMode || now.ino == s.run.ino && now.same(s.run)) {
+			s.landed = now // otherwise someone changed it already
+		}
+	}
+	return s, err
+}
+
+// settle does what is left to do for a landing that is in the history. It can be done again. What
+// fails is noted: it is no reason to say that nothing landed.
+func (l *lander) settle(r record, base *tree) {
+	failed := func(err error) {
+		if err != nil {
+			l.report.Notes = append(l.report.Notes, "What the landing left could not be removed: "+Quote(err.Error())+".")
+		}
+	}
+	for _, s := range l.steps {
+		if s.kind == removeDir {
+			failed(l.unlinkDir(s))
+		}
+	}
+	if r.Undoes != "" {
+		failed(markUndone(base, r.Undoes))
+		if l.t != nil {
+			failed(l.refresh(r, base))
+		}
+	}
+	failed(l.w.trim(base))
+	failed(l.w.removeJournal())
+}
+
+// unlinkDir removes a directory that a landing took out. From now on nobody who has it open can make
+// a file in it; if someone did before, it goes back.
+func (l *lander) unlinkDir(s step) error {
+	l.landing.point()
+	err := unix.Unlinkat(l.landing.fd, s.name(), unix.AT_REMOVEDIR)
+	switch err {
+	case nil, unix.ENOENT:
+		return nil
+	case unix.ENOTEMPTY, unix.EEXIST:
+		l.report.Conflicts = append(l.report.Conflicts, Conflict{Path: s.path})
+		return l.giveBack(s)
+	}
+	return l.landing.fail("rmdir", s.name(), err)
+}
+
+// replaced is how many bytes the plan replaces and removes.
+func (l *lander) replaced() (bytes uint64) {
+	for _, s := range l.steps {
+		if (s.kind == takeAway || s.kind == swapIn) && s.host.kind == regular {
+			bytes += s.host.size
+		}
+	}
+	return bytes
+}
+
+// openHistory opens the directory; nil is that there is none.
+func openHistory(base *tree) (*tree, error) {
+	h, err := base.sub(historyName)
+	if is(err, unix.ENOENT) {
+		return nil, nil
+	}
+	return h, err
+}
+
+// entries lists the history, oldest first.
+func (h *tree) entries() ([]historyEntry, error) {
+	names, err := h.list("")
+	if err != nil {
+		return nil, err
+	}
+	var entries []historyEntry
+	for _, name := range names {
+		if e, ok := parseEntry(name); ok {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
+
+// listed is the history as it was when its directory had a ctime: who has it need not read it again.
+type listed struct {
+	entries []historyEntry
+	at      stamp
+}
+
+// listHistory is entries, but reads the directory only if someone else changed it.
+func (w *Workspace) listHistory(h *tree) ([]historyEntry, error) {
+	now, err := statAt(h.fd, "")
+	if err != nil {
+		return nil, err
+	}
+	if w.listed.entries == nil || w.listed.at != now.ctime {
+		entries, err := h.entries()
+		if err != nil {
+			return nil, err
+		}
+		w.listed = listed{entries, now.ctime}
+	}
+	return w.listed.entries, nil
+}
+
+// changeHistory calls f, which makes of the listed entries what it returns, and keeps that.
+func (w *Workspace) changeHistory(h *tree, f func([]historyEntry) ([]historyEntry, error)) error {
+	w.historyMu.Lock()
+	defer w.historyMu.Unlock()
+	entries, err := w.listHistory(h)
+	if err != nil {
+		return err
+	}
+	w.listed.entries = nil
+	if entries, err = f(entries); err != nil {
+		return err
+	}
+	if now, err := statAt(h.fd, ""); err == nil {
+		w.listed = listed{entries, now.ctime}
+	}
+	return nil
+}
+
+// trim holds the history to workspace.undo, and to so many entries: what the oldest keep goes first.
+// The lock on the workspace is held.
+func (w *Workspace) trim(base *tree) error {
+	h, err := openHistory(base)
+	if h == nil {
+		return err
+	}
+	defer h.close()
+	return w.changeHistory(h, func(entries []historyEntry) ([]historyEntry, error) {
+		limit := uint64(w.config.Undo)
+		var total uint64
+		for _, e := range entries {
+			total += e.size
+		}
+		surplus := max(0, len(entries)-historyLimit)
+		for _, e := range entries[:surplus] {
+			if err := h.remove(e); err != nil {
+				return nil, err
+			}
+			total -= e.size
+		}
+		entries = entries[surplus:]
+		for i, e := range entries {
+			if limit > 0 && total <= limit {
+				break
+			}
+			if e.state != "" {
+				continue
+			}
+			if err := h.drop(e, entryDropped); err != nil {
+				return nil, err
+			}
+			total -= e.size
+			entries[i] = e.as(entryDropped)
+		}
+		return entries, nil
+	})
+}
+
+// drop removes what an entry keeps and leaves the record. A crash in the middle leaves an entry that
+// says it keeps something; it is dropped again in its turn.
+func (h *tree) drop(e historyEntry, state string) error {
+	dir, err := h.sub(e.String())
+	if is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	names, err := dir.list("")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == entryName {
+			continue
+		}
+		h.point()
+		if err := removeTree(dir.fd, name); err != nil {
+			return err
+		}
+	}
+	return move(h, e.String(), h, e.as(state).String(), unix.RENAME_NOREPLACE)
+}
+
+// remove removes an entry.
+func (h *tree) remove(e historyEntry) error {
+	h.point()
+	return removeTree(h.fd, e.String())
+}
+
+// readEntry reads the record of an entry.
+func (h *tree) readEntry(e historyEntry) (record, error) {
+	path := joinPath(e.String(), entryName)
+	fd, err := h.open(path, unix.O_RDONLY)
+	if err != nil {
+		return record{}, err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return record{}, err
+	}
+	r, err := decodeRecord(text)
+	if err != nil {
+		return record{}, fmt.Errorf("%s in %s: %w", e, h.path, err)
+	}
+	if r.Report == nil {
+		return record{}, fmt.Errorf("%s in %s: %w", e, h.path, errDamaged)
+	}
+	return r, nil
+}
+
+// markUndone drops what an entry keeps after it was taken back.
+func markUndone(base *tree, name string) error {
+	h, err := openHistory(base)
+	if h == nil {
+		return err
+	}
+	defer h.close()
+	entries, err := h.entries()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(entries, func(e historyEntry) bool { return e.String() == name })
+	if i < 0 {
+		return nil // done already
+	}
+	return h.drop(entries[i], entryUndone)
+}

@@ -1,0 +1,232 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// rollBack makes the workspace what it was before the first step, whichever steps were taken. It goes
+// by the steps and by what lies on the disk, and by nothing that only the process knows that took
+// them: so it is the same in that process and in one that comes after its death, and as often as it
+// is begun anew.
+//
+// Whether a step was taken shows in the directory of the landing: what the step puts is still there,
+// or it is not; what it takes is there, or not. What someone else made of a path since then stays,
+// and what would have to come back there goes beside.
+func (l *lander) rollBack() error {
+	var failed []error
+	for i := len(l.steps) - 1; i >= 0; i-- {
+		if err := l.untake(l.steps[i]); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", Quote(reportPath(l.steps[i].path)), err))
+		}
+	}
+	failed = append(failed, l.restoreModes(), l.closeOpened())
+	if l.w.config.Durable {
+		failed = append(failed, l.syncParents(l.steps))
+	}
+	return errors.Join(failed...)
+}
+
+// untake takes back one step, if it was taken.
+func (l *lander) untake(s step) error {
+	switch s.kind {
+	case applyMode:
+		return l.resetMode(s, s.run.mode)
+	case takeAway:
+		return l.giveBack(s)
+	case removeDir:
+		if err := l.giveBack(s); err != nil {
+			return err
+		}
+		return l.resetMode(s, s.host.mode|0o700) // it was opened to be moved
+	}
+	here, err := l.landing.stat(s.name())
+	if err != nil {
+		return err
+	}
+	switch {
+	case here.kind == absent:
+		err = l.withdraw(s)
+	case here.ino != s.run.ino:
+		err = l.swapBack(s)
+	}
+	if err != nil {
+		return err
+	}
+	return l.spare(s)
+}
+
+// giveBack puts what a step took out of the workspace where it was.
+func (l *lander) giveBack(s step) error {
+	here, err := l.landing.stat(s.name())
+	if err != nil || here.kind == absent {
+		return err // not taken, or given back already
+	}
+	if err := l.noteBefore(parentPath(s.path)); err != nil {
+		return err
+	}
+	err = l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_NOREPLACE)
+	if !is(err, unix.EEXIST, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
+		return err
+	}
+	to, err := l.beside(s)
+	l.note(s.path, "was changed while this landing was taken back and stays; what was there is %s", to)
+	return err
+}
+
+// swapBack undoes an exchange: the landing has what was in the workspace.
+func (l *lander) swapBack(s step) error {
+	now, err := l.host.stat(s.path)
+	if err != nil {
+		return err
+	}
+	if err := l.noteBefore(parentPath(s.path)); err != nil {
+		return err
+	}
+	if now.ino != s.run.ino || now.kind != s.run.kind {
+		to, err := l.beside(s)
+		l.note(s.path, "was changed while this landing was taken back and stays; what was there is %s", to)
+		return err
+	}
+	return l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_EXCHANGE)
+}
+
+// withdraw takes back what was put at the path of a step, or beside it.
+func (l *lander) withdraw(s step) error {
+	for attempt := 0; ; attempt++ {
+		path := s.path
+		if attempt > 0 {
+			path = joinPath(parentPath(s.path), conflictName(baseName(s.path), l.runID, attempt))
+		}
+		now, err := l.host.stat(path)
+		if err != nil {
+			return err
+		}
+		if now.kind == absent && attempt > 0 {
+			return nil // someone took it elsewhere, or removed it
+		}
+		if now.ino != s.run.ino || now.kind != s.run.kind {
+			continue
+		}
+		changed, err := l.changed(l.host, path, s)
+		if err != nil {
+			return err
+		}
+		if changed {
+			l.note(path, "was changed while this run was landing and stays")
+			return nil
+		}
+		if err := l.noteBefore(parentPath(path)); err != nil {
+			return err
+		}
+		return l.move(l.host, path, l.landing, s.name(), unix.RENAME_NOREPLACE)
+	}
+}
+
+// spare looks at what a step put and the landing has again: if someone changed it while it was in the
+// workspace, it goes there beside the path.
+func (l *lander) spare(s step) error {
+	here, err := l.landing.stat(s.name())
+	if err != nil || here.kind == absent || here.ino != s.run.ino {
+		return err
+	}
+	changed, err := l.changed(l.landing, s.name(), s)
+	if err != nil || !changed {
+		return err
+	}
+	to, err := l.beside(s)
+	l.note(s.path, "was changed while this run was landing; that version is %s", to)
+	return err
+}
+
+// changed reports whether someone changed what a step put, since it was staged.
+func (l *lander) changed(t *tree, path string, s step) (bool, error) {
+	now, err := t.stat(path)
+	if err != nil || now.kind == absent {
+		return false, err
+	}
+	if now.kind == directory && now.mode == s.run.mode|0o700 {
+		now.mode = s.run.mode // as we open it, to move it
+	}
+	if !now.same(s.run) {
+		return true, nil
+	}
+	if now.kind != directory {
+		return false, nil
+	}
+	// Names that came or went in it moved its mtime, which a move of itself does not.
+	if l.marker == nil || now.mtime != s.run.mtime {
+		return true, nil
+	}
+	return changedBelow(t, path, *l.marker)
+}
+
+// changedBelow reports whether anything below a directory was changed at or after a moment.
+func changedBelow(t *tree, path string, since stamp) (bool, error) {
+	names, err := t.list(path)
+	if is(err, unix.EACCES) {
+		return false, nil // as the run made it, and nobody but its owner could have opened it
+	}
+	if err != nil {
+		return false, err
+	}
+	var dirs []string
+	changed := false
+	err = t.at(path, func(fd int) error {
+		for _, name := range names {
+			i, err := statAt(fd, name)
+			if err != nil {
+				return err
+			}
+			changed = changed || i.kind != absent && !i.ctime.before(since)
+			if i.kind == directory {
+				dirs = append(dirs, joinPath(path, name))
+			}
+		}
+		return nil
+	})
+	for _, dir := range dirs {
+		if changed || err != nil {
+			break
+		}
+		changed, err = changedBelow(t, dir, since)
+	}
+	if is(err, unix.EACCES) {
+		return false, nil
+	}
+	return changed, err
+}
+
+// resetMode gives a directory of the workspace the mode that it had, if it has the one that the
+// landing gave it.
+func (l *lander) resetMode(s step, given uint32) error {
+	now, err := l.host.stat(s.path)
+	if err != nil || now.kind != directory || now.ino != s.host.ino || now.mode != given || given == s.host.mode {
+		return err
+	}
+	return l.host.chmod(s.path, s.host.mode)
+}
+
+// closeOpened gives the directories that had to be writable their modes, where the process that opened
+// them is gone.
+func (l *lander) closeOpened() error {
+	var failed []error
+	for _, dir := range l.opened {
+		now, err := l.host.stat(string(dir.Path))
+		if err == nil && now.kind == directory && now.ino == dir.Ino && now.mode == dir.Mode|0o700 {
+			err = l.host.chmod(string(dir.Path), dir.Mode)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// note adds a sentence on a path to the report. The arguments are paths.
+func (l *lander) note(path, format string, args ...any) {
+	for i, a := range args {
+		args[i] = Quote(a.(string))
+	}
+	l.report.Notes = append(l.report.Notes, Quote(path)+" "+fmt.Sprintf(format, args...)+".")
+}

@@ -1,0 +1,382 @@
+package overlay
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Undo takes back what a run landed: an id, or "" for the last one that was not taken back yet. It is
+// a landing itself: what someone else changed since then stays, and is a conflict; it lands as a whole
+// or not at all; and it can be taken back in its turn. Its report is in terms of what Undo does.
+//
+// The error is [ErrNoLanding], or a [NotKeptError] where what the run replaced is not there any more.
+func (w *Workspace) Undo(ctx context.Context, run string) (Report, error) {
+	report, err := w.undo(ctx, run)
+	report.Notes = append(report.Notes, w.TakeNotes()...)
+	report.sort()
+	return report, historyError("undo", err)
+}
+
+func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
+	lock, err := w.lockClean(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	defer lock.unlock()
+	if err := w.unmoved(); err != nil {
+		return Report{}, err
+	}
+	h, e, err := w.findEntry(run)
+	if err != nil {
+		return Report{}, err
+	}
+	defer h.close()
+	switch {
+	case e.state == entryUndone:
+		return Report{}, &NotKeptError{Run: e.run, Undone: true}
+	case e.state == entryDropped:
+		return Report{}, &NotKeptError{Run: e.run}
+	}
+	r, err := h.readEntry(e)
+	if err != nil {
+		return Report{}, err
+	}
+	kept, err := h.sub(e.String())
+	if err != nil {
+		return Report{}, err
+	}
+	defer kept.close()
+	u, err := w.newUndoing(kept, r)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := u.judge(); err != nil {
+		return Report{}, err
+	}
+	t, err := w.beginUndo(r.Run)
+	if err != nil {
+		return Report{}, err
+	}
+	report, err := u.land(ctx, t, e)
+	return report, errors.Join(err, t.end())
+}
+
+// beginUndo makes a transaction without a layer.
+func (w *Workspace) beginUndo(of string) (*Txn, error) {
+	var id [4]byte
+	rand.Read(id[:])
+	run := hex.EncodeToString(id[:])
+	dir, err := w.scratch.server.mkdir(run, w.scratch.mode)
+	if err != nil {
+		return nil, err
+	}
+	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}, what: "undo of " + of}
+	if t.landing, err = dir.mkdir(landingName, 0o700); err != nil {
+		return nil, errors.Join(err, t.end())
+	}
+	return t, nil
+}
+
+// undoing is one landing that is being taken back.
+type undoing struct {
+	w     *Workspace
+	kept  *tree // what it replaced and removed
+	steps []step
+	// since is a moment after everything that it put had been made, and before it was put.
+	since *stamp
+
+	c       collector // only changes are used
+	gone    map[string]bool
+	removed map[string]*restored // directories that it removed, with what they held
+	sources map[string]*restored // what is put, by its path
+}
+
+// restored is something that comes back.
+type restored struct {
+	step
+	below []*restored // in a directory
+}
+
+func (w *Workspace) newUndoing(kept *tree, r record) (*undoing, error) {
+	u := &undoing{w: w, kept: kept, gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{}}
+	root, err := statAt(w.root.fd, "")
+	if err != nil {
+		return nil, err
+	}
+	if r.Marker != nil {
+		u.since = &stamp{r.Marker.Sec, r.Marker.Nsec}
+	}
+	for _, recorded := range r.Steps {
+		s, err := recorded.step(r.Root.Dev, root.dev)
+		if err != nil {
+			return nil, err
+		}
+		u.steps = append(u.steps, s)
+		if s.kind == removeDir {
+			u.removed[s.path] = &restored{step: s}
+		}
+	}
+	return u, nil
+}
+
+// land lands what judge found.
+func (u *undoing) land(ctx context.Context, t *Txn, e historyEntry) (Report, error) {
+	p := u.c.plan(u.w.config.OnConflict == "discard")
+	count := 0
+	for _, ch := range u.c.changes {
+		count += ch.count()
+	}
+	if p.refused {
+		return p.report, nil
+	}
+	l := t.lander(p)
+	err := u.stage(ctx, l)
+	if err == nil {
+		err = l.run(e.String())
+	}
+	return t.outcome(l, count, err)
+}
+
+// judge makes the changes.
+func (u *undoing) judge() error {
+	// What came in goes first, since it may be in the way.
+	for _, s := range slices.Backward(u.steps) {
+		if s.kind == putNew || s.kind == swapIn && s.landed.kind == directory {
+			gone, err := u.remove(s)
+			if err != nil {
+				return err
+			}
+			u.gone[s.path] = gone
+		}
+	}
+	var tops []*restored
+	for _, s := range u.steps {
+		if s.kind != takeAway && s.kind != removeDir {
+			continue
+		}
+		r := u.removed[s.path]
+		if s.kind == takeAway {
+			r = &restored{step: s}
+		}
+		if dir := u.removed[parentPath(s.path)]; dir != nil {
+			dir.below = append(dir.below, r)
+		} else {
+			tops = append(tops, r)
+		}
+	}
+	for _, r := range tops {
+		if err := u.restore(r); err != nil {
+			return err
+		}
+	}
+	for _, s := range u.steps {
+		if s.kind == swapIn {
+			if err := u.putBack(s); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range slices.Backward(u.steps) {
+		if s.kind == applyMode {
+			if err := u.resetMode(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unchanged reports whether what a step put is as it was when it landed.
+func (u *undoing) unchanged(s step, now inode) bool {
+	landed := s.landed
+	if !u.w.trusted {
+		landed.ctime = now.ctime
+	}
+	return landed.kind != absent && now == landed
+}
+
+// remove judges something that the landing put where nothing was, and reports whether the path will
+// be free.
+func (u *undoing) remove(s step) (gone bool, err error) {
+	now, err := u.w.root.stat(s.path)
+	if err != nil || now.kind == absent {
+		return true, err
+	}
+	if now.kind == directory && s.landed.kind == directory && now.ino == s.landed.ino && !now.mounted && u.since != nil {
+		return u.removeDir(s.path, s.unit, now)
+	}
+	return u.removeOne(s.path, s.unit, now, !u.unchanged(s, now)), nil
+}
+
+func (u *undoing) removeOne(path, unit string, now inode, conflict bool) (gone bool) {
+	u.c.changes = append(u.c.changes, change{
+		kind: remove, path: path, host: now, conflict: conflict, unit: unit, deleted: []string{path},
+	})
+	return !conflict
+}
+
+// removeDir judges a directory that the landing put, each entry for itself.
+func (u *undoing) removeDir(path, unit string, dir inode) (gone bool, err error) {
+	names, err := u.w.root.list(path)
+	if err != nil {
+		return false, err
+	}
+	gone = true
+	for _, name := range names {
+		below := joinPath(path, name)
+		now, err := u.w.root.stat(below)
+		if err != nil {
+			return false, err
+		}
+		one := now.kind == absent
+		switch {
+		case one:
+		case now.kind == directory && !now.mounted && !reserved(name):
+			if one, err = u.removeDir(below, unit, now); err != nil {
+				return false, err
+			}
+		default:
+			one = u.removeOne(below, unit, now, now.mounted || now.kind == special || reserved(name) || !now.ctime.before(*u.since))
+		}
+		gone = gone && one
+	}
+	if !gone {
+		return false, nil
+	}
+	ch := change{kind: remove, path: path, host: dir, unit: unit}
+	if len(names) == 0 {
+		ch.deleted = []string{path}
+	}
+	u.c.changes = append(u.c.changes, ch)
+	return true, nil
+}
+
+// restore judges something that the landing removed.
+func (u *undoing) restore(r *restored) error {
+	now, err := u.w.root.stat(r.path)
+	if err != nil {
+		return err
+	}
+	if u.gone[r.path] {
+		now = inode{}
+	}
+	if r.kind == removeDir && now.kind == directory {
+		for _, b := range r.below {
+			if err := u.restore(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	ch := change{kind: put, path: r.path, host: now, unit: r.unit, added: r.leaves(nil), conflict: now.kind != absent}
+	if !ch.conflict && parentPath(r.path) != "" {
+		parent, err := u.w.root.stat(parentPath(r.path))
+		if err != nil {
+			return err
+		}
+		ch.conflict = parent.kind != directory
+	}
+	u.put(ch, r)
+	return nil
+}
+
+// leaves are the paths that a report names: files, and directories with nothing in them.
+func (r *restored) leaves(paths []string) []string {
+	if len(r.below) == 0 {
+		return append(paths, r.path)
+	}
+	for _, b := range r.below {
+		paths = b.leaves(paths)
+	}
+	return paths
+}
+
+// putBack judges something that the landing replaced.
+func (u *undoing) putBack(s step) error {
+	now, err := u.w.root.stat(s.path)
+	if err != nil {
+		return err
+	}
+	ch := change{kind: put, path: s.path, host: now, unit: s.unit}
+	switch {
+	case s.landed.kind != directory:
+		ch.conflict = !u.unchanged(s, now)
+		ch.modified = []string{s.path}
+	case u.gone[s.path]:
+		ch.host = inode{}
+		ch.added = []string{s.path}
+	default:
+		ch.conflict = true
+	}
+	u.put(ch, &restored{step: s})
+	return nil
+}
+
+func (u *undoing) put(ch change, r *restored) {
+	u.sources[ch.path] = r
+	u.c.changes = append(u.c.changes, ch)
+}
+
+// resetMode judges a directory whose mode the landing changed.
+func (u *undoing) resetMode(s step) error {
+	now, err := u.w.root.stat(s.path)
+	if err != nil {
+		return err
+	}
+	if now.kind != directory || now.ino != s.host.ino {
+		now.kind = absent
+	}
+	run := now
+	run.mode = s.host.mode
+	u.c.changes = append(u.c.changes, change{
+		kind: setMode, path: s.path, run: run, host: now, unit: s.unit, modified: []string{reportPath(s.path)},
+		conflict: now.kind == absent || now.mode != s.run.mode,
+	})
+	return nil
+}
+
+// entryOf finds the newest entry of a run; "" is any that can be undone.
+func entryOf(entries []historyEntry, run string) (historyEntry, bool) {
+	for _, e := range slices.Backward(entries) {
+		if e.run == run || run == "" && e.state == "" {
+			return e, true
+		}
+	}
+	return historyEntry{}, false
+}
+
+// findEntry opens the history and finds a run in it.
+func (w *Workspace) findEntry(run string) (*tree, historyEntry, error) {
+	h, err := openHistory(w.scratch.base)
+	if err != nil {
+		return nil, historyEntry{}, err
+	}
+	if h == nil {
+		return nil, historyEntry{}, noLanding(run)
+	}
+	entries, err := h.entries()
+	if err == nil {
+		e, found := entryOf(entries, run)
+		if found {
+			return h, e, nil
+		}
+		if err = noLanding(run); run == "" && len(entries) > 0 {
+			last := entries[len(entries)-1]
+			err = &NotKeptError{Run: last.run, Undone: last.state == entryUndone}
+		}
+	}
+	h.close()
+	return nil, historyEntry{}, err
+}
+
+func noLanding(run string) error {
+	if run == "" {
+		return ErrNoLanding
+	}
+	return fmt.Errorf("%w of the id %s", ErrNoLanding, Quote(strings.ToValidUTF8(run, "?")))
+}

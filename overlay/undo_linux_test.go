@@ -1,0 +1,332 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"airlock/internal/units"
+)
+
+func (f *fixture) undo(run string) Report {
+	f.t.Helper()
+	report, err := f.Undo(context.Background(), run)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return report
+}
+
+// states are those of the history, the newest first.
+func (f *fixture) states() string {
+	f.t.Helper()
+	landings, err := f.History(context.Background())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var out []string
+	for _, l := range landings {
+		out = append(out, l.State)
+	}
+	return strings.Join(out, " ")
+}
+
+// everyKind is a workspace and a run that changes it in every way.
+const (
+	everyKindBefore = `mkdir -p d/e/f ro empty gone/deep/deeper; echo 1 > a; echo 1 > x; chmod 640 x; echo del > del; ln -s a l; ln -s a lgone
+		echo 1 > gone/deep/deeper/g; ln -s g gone/deep/deeper/gl; chmod 711 gone/deep; mkdir gone/void; touch -d 2001-02-03 gone/deep gone
+		echo r > ro/r; chmod 555 ro; echo 1 > was-file; mkdir was-dir; echo 1 > was-dir/f; echo h > h1; ln h1 h2; mkdir mode
+		printf 'bytes' > "$(printf 'odd\377\nname')"; setfattr -n user.note -v kept gone/deep 2>/dev/null || true`
+	everyKindRun = `echo 2 > a; chmod 600 x; rm del; ln -sf x l; rm lgone; rm -r gone; echo rr > ro/r || { rm -f ro/r; echo rr > ro/r; }
+		rm was-file; mkdir was-file; echo in > was-file/in; rm -r was-dir; echo f > was-dir; echo hh > h1; chmod 700 mode
+		mkdir -p new/tree/deep new/void; echo n > new/tree/deep/n; echo b > "$(printf 'odd\377\nname')"; echo s > single; chmod 750 d`
+)
+
+// TestUndo: an undo brings back what was, and an undo of that what had landed.
+func TestUndo(t *testing.T) {
+	for fs, base := range bases(t) {
+		t.Run(fs, func(t *testing.T) {
+			f := newFixture(t, base, everyKindBefore)
+			before := undated(snapshot(t, f.dir, true))
+			attrs := `getfattr -R -d --absolute-names . 2>/dev/null || true; find gone -type d -printf '%p %T@\n'`
+			beforeAttrs := f.host(attrs)
+			landed := f.landed(everyKindRun, "")
+			if len(landed.Conflicts) > 0 {
+				t.Fatalf("%+v", landed)
+			}
+			after := undated(snapshot(t, f.dir, true))
+			for i := range 4 {
+				// The first undo takes the run back, the second one the undo, and so forth.
+				report := f.undo("")
+				if !report.Landed || len(report.Conflicts) > 0 || len(report.Notes) > 0 {
+					t.Fatalf("undo %d: %+v", i, report)
+				}
+				want := before
+				if i%2 == 1 {
+					want = after
+				}
+				if diff := cmp.Diff(want, undated(snapshot(t, f.dir, true))); diff != "" {
+					t.Fatalf("undo %d (-want +got):\n%s", i, diff)
+				}
+				if i == 0 {
+					if diff := cmp.Diff(beforeAttrs, f.host(attrs)); diff != "" {
+						t.Errorf("attributes and times (-want +got):\n%s", diff)
+					}
+				}
+			}
+			if got := f.states(); got != "kept undone undone undone undone" {
+				t.Errorf("history: %s", got)
+			}
+			var notKept *NotKeptError
+			if _, err := f.Undo(context.Background(), "r1"); !errors.As(err, &notKept) || !notKept.Undone {
+				t.Errorf("a second undo of one run: %v", err)
+			}
+			if left := f.leftovers(); left != "" {
+				t.Errorf("left: %s", left)
+			}
+		})
+	}
+}
+
+// TestUndoEdited: what someone changed since a run landed stays, and what was before the run goes
+// beside it.
+func TestUndoEdited(t *testing.T) {
+	const (
+		before = `echo 1 > mod; echo 1 > del; mkdir gone; echo 1 > gone/a; echo 1 > gone/b; mkdir mode; echo 1 > restored; echo 1 > same-size; echo 1 > moved`
+		run    = `echo 2 > mod; rm del; rm -r gone; mkdir new; echo n > new/a; echo n > new/b; echo n > added; chmod 700 mode; echo 2 > restored; echo 2 > same-size; echo 2 > moved`
+		since  = `echo host > mod; echo host > del; mkdir gone; echo host > gone/a; echo host > new/b; echo host > new/c; echo host > added; chmod 711 mode
+			rm restored; touch -r same-size $BASE/t; echo 3 > same-size; touch -r $BASE/t same-size; mv moved elsewhere`
+	)
+	f := onDisk(t, before)
+	f.landed(run, "")
+	f.host(since)
+	report := f.undo("r1")
+	id := ""
+	if len(report.Conflicts) > 0 {
+		_, id, _ = strings.Cut(report.Conflicts[len(report.Conflicts)-1].KeptAs, ".conflict-")
+	}
+	beside := func(p string) Conflict { return Conflict{p, p + ".conflict-" + id} }
+	want := Report{
+		Landed: true, Added: []string{"gone/b"}, Deleted: []string{"new/a"},
+		Conflicts: []Conflict{
+			{Path: "added"},
+			beside("del"), beside("gone/a"), beside("mod"),
+			{Path: "mode"},
+			beside("moved"),
+			{Path: "new/b"},
+			{Path: "new/c"},
+			beside("restored"), beside("same-size"),
+		},
+	}
+	if diff := cmp.Diff(want, report); diff != "" {
+		t.Fatalf("report (-want +got):\n%s", diff)
+	}
+	f.host(fmt.Sprintf(`for i in mod del gone/a added new/b new/c; do grep -qx host $i; done; grep -qx 3 same-size; grep -qx 2 elsewhere
+		for i in mod del gone/a restored same-size moved; do grep -qx 1 $i.conflict-%s; done; grep -qx 1 gone/b; ! test -e new/a; ! test -e restored
+		test "$(stat -c %%a mode)" = 711`, id))
+}
+
+// TestUndoDiscards: where conflicts discard, an undo is all or nothing.
+func TestUndoDiscards(t *testing.T) {
+	f := onDisk(t, "echo 1 > a; echo 1 > b", func(c *Config) { c.OnConflict = "discard" })
+	f.landed("echo 2 > a; echo 2 > b", "")
+	f.host("echo host > b")
+	report := f.undo("")
+	if want := "workspace: discarded 2 changes (conflict: b changed meanwhile)"; report.Summary() != want {
+		t.Errorf("got %s, want %s", report.Summary(), want)
+	}
+	f.host("grep -qx 2 a; grep -qx host b")
+	if got := f.states(); got != "kept" {
+		t.Errorf("history: %s", got)
+	}
+}
+
+// TestUndoOlder: a run can be taken back though others landed after it.
+func TestUndoOlder(t *testing.T) {
+	f := onDisk(t, "echo 1 > a; echo 1 > b; mkdir d")
+	f.landed("echo 2 > a; echo 1 > d/new", "")
+	f.landed("echo 2 > b; echo 2 > d/other", "")
+	f.landed("echo 3 > a", "")
+	if report := f.undo("r2"); report.Summary() != "workspace: 1 modified, 1 deleted: d/other, b" {
+		t.Errorf("undo of r2: %s", report.Summary())
+	}
+	if report := f.undo("r1"); len(report.Conflicts) != 1 || report.Conflicts[0].Path != "a" {
+		t.Errorf("undo of r1: %s", report.Summary())
+	}
+	f.host("grep -qx 3 a; grep -qx 1 a.conflict-*; grep -qx 1 b; ! test -e d/new")
+	if _, err := f.Undo(context.Background(), "nobody"); !errors.Is(err, ErrNoLanding) {
+		t.Errorf("an unknown run: %v", err)
+	}
+}
+
+// TestUndoLimit: workspace.undo bounds what is kept, the oldest goes first, and 0 keeps nothing.
+func TestUndoLimit(t *testing.T) {
+	set := func(limit units.Size) func(*Config) { return func(c *Config) { c.Undo = limit } }
+	big := "head -c 100000 /dev/zero > big"
+	f := onDisk(t, big, set(250_000))
+	for i := range 4 {
+		f.landed(fmt.Sprintf("%s; echo %d >> big", big, i), "")
+	}
+	if got := f.states(); got != "kept kept dropped dropped" {
+		t.Errorf("history: %s", got)
+	}
+	if got := f.kept(); got > 250_000 {
+		t.Errorf("%d bytes are kept", got)
+	}
+	var notKept *NotKeptError
+	if _, err := f.Undo(context.Background(), "r1"); !errors.As(err, &notKept) {
+		t.Errorf("undo of what is not kept: %v", err)
+	}
+	f.undo("")
+	if got, want := f.host("tail -n1 big | tr -d '\\0'"), "2\n"; got != want {
+		t.Errorf("after undo: %q", got)
+	}
+
+	f = onDisk(t, big, set(0))
+	f.landed("echo > big; echo > new", "")
+	if got := f.states(); got != "dropped" || f.kept() > 0 {
+		t.Errorf("history: %s, %d bytes kept", got, f.kept())
+	}
+}
+
+// kept is how many bytes the history has, apart from the records.
+func (f *fixture) kept() (bytes int64) {
+	f.t.Helper()
+	err := filepath.WalkDir(filepath.Join(f.scratch.base.path, historyName), func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || d.Name() == entryName {
+			return err
+		}
+		i, err := d.Info()
+		bytes += i.Size()
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return bytes
+}
+
+// TestDamagedEntry: a record that can't be read hides no other.
+func TestDamagedEntry(t *testing.T) {
+	f := onDisk(t, "echo 0 > n")
+	f.landed("echo 1 > n", "")
+	f.landed("echo 2 > n", "")
+	records, err := filepath.Glob(filepath.Join(f.scratch.base.path, historyName, "*.r1.*", entryName))
+	if err != nil || len(records) != 1 {
+		t.Fatalf("%v, %v", records, err)
+	}
+	if err := os.Truncate(records[0], 50); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.states(); got != "kept damaged" {
+		t.Errorf("history: %s", got)
+	}
+	if _, err := f.Undo(context.Background(), "r1"); !errors.Is(err, errDamaged) {
+		t.Errorf("undo: %v", err)
+	}
+	f.undo("r2")
+}
+
+// TestHistoryLimit: the number of landings that are listed is bounded, too.
+func TestHistoryLimit(t *testing.T) {
+	f := onDisk(t, "echo 0 > n")
+	h := filepath.Join(f.scratch.base.path, historyName)
+	if err := os.Mkdir(h, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range historyLimit + 5 {
+		if err := os.Mkdir(filepath.Join(h, historyEntry{time: uint64(i), run: "old"}.String()), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.landed("echo 1 > n", "")
+	names, err := os.ReadDir(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) != historyLimit || names[0].Name() != (historyEntry{time: 6, run: "old"}).String() {
+		t.Errorf("%d entries, the first %s", len(names), names[0].Name())
+	}
+}
+
+// TestDiff: what a run changed, as text for a terminal.
+func TestDiff(t *testing.T) {
+	f := onDisk(t, `seq 1 20 > a; printf 'no newline' > b; printf '\000\001' > bin; echo gone > del; ln -s a l; echo 1 > x; mkdir d m; echo 1 > since`)
+	txn := f.begin()
+	txn.Describe("run_shell: \x1b[31mred")
+	run(t, txn.Layer(), `sed -i 's/^10$/ten/; 2d' a; printf 'no\033[2Jline\n' > b; printf '\000\002' > bin; rm del; ln -sf b l; chmod 755 x; mkdir new; printf 'n\tn\n' > "new/$(printf 'o\nd')"
+		rmdir d; chmod 700 m; echo 2 > since`)
+	f.land(txn)
+	f.host("echo 3 > since")
+	var out strings.Builder
+	if err := f.Diff(context.Background(), "", &out); err != nil {
+		t.Fatal(err)
+	}
+	want := `diff a/a b/a
+--- a/a
++++ b/a
+@@ -1,5 +1,4 @@
+ 1
+-2
+ 3
+ 4
+ 5
+@@ -7,7 +6,7 @@
+ 7
+ 8
+ 9
+-10
++ten
+ 11
+ 12
+ 13
+diff a/b b/b
+--- a/b
++++ b/b
+@@ -1 +1 @@
+-no newline
+\ No newline at end of file
++no\x1b[2Jline
+diff a/bin b/bin
+Binary files a/bin and b/bin differ
+removed directory d
+diff a/del b/del
+deleted file mode 0644
+--- a/del
++++ /dev/null
+@@ -1 +0,0 @@
+-gone
+diff a/l b/l
+--- a/l
++++ b/l
+@@ -1 +1 @@
+-a
+\ No newline at end of file
++b
+\ No newline at end of file
+mode 0755 to 0700 of directory m
+diff "a/new/o\nd" "b/new/o\nd"
+new file mode 0644
+--- /dev/null
++++ "b/new/o\nd"
+@@ -0,0 +1 @@
++n	n
+since was changed since
+diff a/x b/x
+old mode 0644
+new mode 0755
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	landings, err := f.History(context.Background())
+	if err != nil || len(landings) != 1 || landings[0].What != "run_shell: \x1b[31mred" || landings[0].Run != "r1" {
+		t.Errorf("%+v, %v", landings, err)
+	}
+}
