@@ -64,7 +64,7 @@ func (c *collector) compareFiles(e entry) (sameness, error) {
 	if opened, err := statAt(int(theirs.Fd()), ""); err != nil || !opened.same(e.host) {
 		return different, err
 	}
-	if equal, err := equalContent(c.alive, ours, theirs); err != nil || !equal {
+	if equal, err := equalContent(c.alive, ours, theirs, e.run.size); err != nil || !equal {
 		return different, err
 	}
 	if e.run.mtime != e.host.mtime {
@@ -77,8 +77,8 @@ func (c *collector) compareFiles(e entry) (sameness, error) {
 }
 
 // equalContent compares two files chunk by chunk, so that memory does not grow with them.
-func equalContent(alive func() error, a, b *os.File) (bool, error) {
-	const chunk = 64 << 10
+func equalContent(alive func() error, a, b *os.File, size uint64) (bool, error) {
+	chunk := min(64<<10, size+1)
 	bufA, bufB := make([]byte, chunk), make([]byte, chunk)
 	for {
 		if err := alive(); err != nil {

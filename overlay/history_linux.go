@@ -46,11 +46,10 @@ func (l *lander) finish(r record) error {
 		return err
 	}
 	base := l.w.scratch.base
-	base.point()
-	if err := unix.Mkdirat(base.fd, historyName, 0o700); err != nil && err != unix.EEXIST {
-		return base.fail("mkdir", historyName, err)
+	history, err := openHistory(base)
+	if err == nil && history == nil {
+		history, err = base.mkdir(historyName, 0o700)
 	}
-	history, err := base.sub(historyName)
 	if err != nil {
 		return err
 	}
@@ -197,9 +196,23 @@ func (w *Workspace) changeHistory(h *tree, f func([]historyEntry) ([]historyEntr
 	return nil
 }
 
+// within reports whether the history is known to need no trimming.
+func (w *Workspace) within() bool {
+	w.historyMu.Lock()
+	defer w.historyMu.Unlock()
+	var total uint64
+	for _, e := range w.listed.entries {
+		total += e.size
+	}
+	return w.listed.entries != nil && len(w.listed.entries) <= historyLimit && w.config.Undo > 0 && total <= uint64(w.config.Undo)
+}
+
 // trim holds the history to workspace.undo, and to so many entries: what the oldest keep goes first.
 // The lock on the workspace is held.
 func (w *Workspace) trim(base *tree) error {
+	if w.within() {
+		return nil
+	}
 	h, err := openHistory(base)
 	if h == nil {
 		return err

@@ -2,8 +2,6 @@ package overlay
 
 import (
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -33,47 +31,30 @@ func (w *Workspace) writeJournal(r record) error {
 	if err != nil {
 		return err
 	}
-	state, err := openTree(w.state)
-	if err != nil {
-		return err
-	}
-	defer state.close()
-	state.hook = w.hook
 	const beside = journalName + ".new"
-	if err := state.write(beside, text, w.config.Durable); err != nil {
+	if err := w.own.write(beside, text, w.config.Durable); err != nil {
 		return err
 	}
-	state.point()
-	if err := unix.Renameat(state.fd, beside, state.fd, journalName); err != nil {
-		return state.fail("rename", beside, err)
+	w.point()
+	if err := unix.Renameat(w.own.fd, beside, w.own.fd, journalName); err != nil {
+		return w.own.fail("rename", beside, err)
 	}
-	return w.sync(state, "")
+	return w.sync(w.own, "")
 }
 
 // removeJournal forgets the landing.
 func (w *Workspace) removeJournal() error {
 	w.point()
-	if err := os.Remove(w.journalPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err := unix.Unlinkat(w.own.fd, journalName, 0); err != nil && err != unix.ENOENT {
+		return w.own.fail("remove", journalName, err)
 	}
-	if !w.config.Durable {
-		return nil
-	}
-	state, err := openTree(w.state)
-	if err != nil {
-		return err
-	}
-	defer state.close()
-	return w.sync(state, "")
+	return w.sync(w.own, "")
 }
 
 // interruptedLanding reports whether there is a journal.
 func (w *Workspace) interruptedLanding() (bool, error) {
-	_, err := os.Lstat(w.journalPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	i, err := statAt(w.own.fd, journalName)
+	return i.kind != absent, err
 }
 
 // write makes a file of ours with this content. One of that name that an earlier attempt left is
@@ -86,13 +67,16 @@ func (t *tree) write(name string, text []byte, durable bool) error {
 	if err != nil {
 		return t.fail("create", name, err)
 	}
-	f := os.NewFile(uintptr(fd), filepath.Join(t.path, name))
 	t.point()
-	_, err = f.Write(text)
-	if err == nil && durable {
-		err = f.Sync()
+	for len(text) > 0 && err == nil {
+		var n int
+		n, err = retry(func() (int, error) { return unix.Write(fd, text) })
+		text = text[max(0, n):]
 	}
-	return errors.Join(err, f.Close())
+	if err == nil && durable {
+		err = retryIntr(func() error { return unix.Fsync(fd) })
+	}
+	return errors.Join(t.fail("write", name, err), t.fail("close", name, unix.Close(fd)))
 }
 
 // point is where a test may end the process: before every call to the system that a landing or a

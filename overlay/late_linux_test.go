@@ -288,3 +288,45 @@ func TestDamagedJournalOfTheDead(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldDirectory: a file that someone makes in a removed directory, through a descriptor, while the
+// landing goes on, brings the directory back.
+func TestHeldDirectory(t *testing.T) {
+	f := onDisk(t, "mkdir gone; echo 1 > gone/x; echo 1 > a")
+	held, err := os.Open(filepath.Join(f.dir, "gone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	txn := f.begin()
+	run(t, txn.Layer(), "rm -r gone; echo 2 > a")
+	made := false
+	txn.landing.hook = func() {
+		if names, err := held.Readdirnames(-1); made || err != nil || len(names) > 0 {
+			return
+		}
+		if _, err := os.Lstat(held.Name()); !os.IsNotExist(err) {
+			return
+		}
+		if b, err := os.ReadFile(filepath.Join(f.dir, "a")); err != nil || string(b) != "2\n" {
+			return
+		}
+		fd, err := unix.Openat(int(held.Fd()), "late", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		unix.Close(fd)
+		made = true
+	}
+	report := f.land(txn)
+	if !made {
+		t.Fatal("the directory was not held at the right moment")
+	}
+	if want := []Conflict{{Path: "gone"}}; !cmp.Equal(report.Conflicts, want) {
+		t.Errorf("conflicts %v", report.Conflicts)
+	}
+	f.host("test -e gone/late; ! test -e gone/x; grep -qx 2 a")
+	f.undo("")
+	f.host("test -e gone/late; grep -qx 1 gone/x; grep -qx 1 a")
+}

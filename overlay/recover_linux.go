@@ -55,10 +55,10 @@ func (w *Workspace) lockShared(ctx context.Context) (*fileLock, error) {
 // that one bad landing does not stop all that follow.
 func (w *Workspace) recover() error {
 	w.point()
-	text, err := os.ReadFile(w.journalPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if cut, err := w.interruptedLanding(); err != nil || !cut {
+		return err
 	}
+	text, err := os.ReadFile(w.journalPath())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type Workspace struct {
 	root    *tree
 	id      inode // what root was when it was opened
 	state   string
+	own     *tree // state, held open
 	config  Config
 	filter  filter
 	scratch *scratch
@@ -56,6 +57,9 @@ func open(dir, stateDir string, c Config, f filter, hook func()) (*Workspace, er
 	root.hook = hook
 	w := &Workspace{root: root, config: c, filter: f, hook: hook}
 	if err := w.open(stateDir); err != nil {
+		if w.own != nil {
+			w.own.close()
+		}
 		root.close()
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
@@ -79,6 +83,10 @@ func (w *Workspace) open(stateDir string) (err error) {
 	if err := os.MkdirAll(w.state, mode); err != nil {
 		return err
 	}
+	if w.own, err = openTree(w.state); err != nil {
+		return err
+	}
+	w.own.hook = w.hook
 	return w.changeRoot(func() error {
 		// Before the scratch is swept of what dead servers left there.
 		if err := w.recover(); err != nil {
@@ -129,7 +137,7 @@ func (w *Workspace) Interrupted() []string {
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {
 	err := w.changeRoot(w.scratch.close)
-	return errors.Join(err, w.root.close())
+	return errors.Join(err, w.own.close(), w.root.close())
 }
 
 // lock waits for the landings of this workspace, in any process, to be done.
