@@ -339,7 +339,7 @@ func points(calls, step int) (all []int) {
 // be after; and so it is if the recovery is killed, too.
 func TestKilledLanding(t *testing.T) {
 	for filesystem, base := range bases(t) {
-		for what, step := range map[string]int{"land": 41, "land-durably": 151} {
+		for what, step := range map[string]int{"land": 61, "land-durably": 301} {
 			t.Run(filesystem+"/"+what, func(t *testing.T) {
 				k := newKillable(t, base)
 				calls := k.server(what, 0)
@@ -373,7 +373,7 @@ func TestKilledUndo(t *testing.T) {
 				t.Fatalf("undo (-want +got):\n%s", diff)
 			}
 			k.remove()
-			killAt(t, base, "undo", calls, 41, after, land)
+			killAt(t, base, "undo", calls, 61, after, land)
 		})
 	}
 }
@@ -442,7 +442,7 @@ func TestKilledAndEdited(t *testing.T) {
 			calls := k.server("land", 0)
 			after := snapshot(t, k.dir, false)
 			k.remove()
-			for _, n := range points(calls, 61) {
+			for _, n := range points(calls, 101) {
 				k := newKillable(t, base)
 				before := undated(hosts(snapshot(t, k.dir, true)))
 				k.server("land", n)
