@@ -97,7 +97,7 @@ type lander struct {
 	// opened are the directories of the workspace that a step may have to make writable for a while, and
 	// modes the ones that are so now.
 	opened []recordedDir
-	modes  map[string]uint32
+	modes  map[string]inode
 	// before are the directories whose names change, as they were, for the footprints.
 	before map[string]inode
 	// moved are the inodes that steps moved out of the workspace.
@@ -111,7 +111,7 @@ type lander struct {
 func (t *Txn) lander(p plan) *lander {
 	return &lander{
 		t: t, w: t.w, runID: t.run, host: t.w.root, landing: t.landing, steps: p.steps, report: p.report,
-		modes: map[string]uint32{}, before: map[string]inode{}, moved: map[uint64]bool{}, taken: map[int]bool{},
+		modes: map[string]inode{}, before: map[string]inode{}, moved: map[uint64]bool{}, taken: map[int]bool{},
 	}
 }
 
@@ -271,8 +271,13 @@ func (l *lander) openable() ([]recordedDir, error) {
 // restoreModes gives the directories that were made writable the modes that they had.
 func (l *lander) restoreModes() error {
 	var failed []error
-	for path, mode := range l.modes {
-		if err := l.host.chmod(path, mode); err != nil && !is(err, unix.ENOENT) {
+	for path, was := range l.modes {
+		now, err := l.host.stat(path)
+		// The landing may have put something else there since.
+		if err == nil && now.kind == directory && now.ino == was.ino {
+			err = l.host.chmod(path, was.mode)
+		}
+		if err != nil && !is(err, unix.ENOENT) {
 			failed = append(failed, err)
 		}
 	}

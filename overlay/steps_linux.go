@@ -217,6 +217,6 @@ func (l *lander) allow(t *tree, path string) {
 		return
 	}
 	if _, known := l.modes[path]; !known && t == l.host {
-		l.modes[path] = i.mode
+		l.modes[path] = i
 	}
 }
