@@ -223,6 +223,11 @@ func newKillable(t *testing.T, base string) killable {
 		t.Fatal(err)
 	}
 	k := killable{t, tmp, filepath.Join(tmp, "ws"), filepath.Join(tmp, "state")}
+	t.Cleanup(func() {
+		if _, err := os.Lstat(tmp); err == nil {
+			k.remove() // the test failed
+		}
+	})
 	must(os.Mkdir(k.dir, 0o755))
 	changeSet{dir: k.dir}.setup()
 	return k
