@@ -43,8 +43,8 @@ check:
 		echo "=== $$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$step || { echo "FAIL: make $$step"; exit 1; }; \
 		echo "=== $$step: $$((SECONDS - start)) s"; \
-	done
-	@echo "=== every check passed in $$SECONDS s"
+	done; \
+	echo "=== every check passed in $$SECONDS s"
 
 format:
 	@bad=$$($(TOOL) gofumpt -l .); [ -z "$$bad" ] || { echo "not formatted by gofumpt:"; echo "$$bad"; exit 1; }
