@@ -6,6 +6,33 @@ import (
 	"strings"
 )
 
+// Report says what became of a transaction. Paths are relative to the workspace, in the bytes that
+// the filesystem has; Quote makes them printable. A directory counts as added or deleted only if it
+// is empty and was not emptied by withholding. Every list is sorted by path.
+type Report struct {
+	Landed    bool
+	Added     []string
+	Modified  []string
+	Deleted   []string
+	Conflicts []Conflict
+	Withheld  []Withheld
+	Discarded int      // changes that were thrown away
+	Reason    string   // why they were, where Landed is false: "timeout", "conflict: a.txt changed meanwhile"
+	Notes     []string // further facts a person needs, each a sentence
+}
+
+// Conflict is a path that someone else changed while the run was going. The host's version stayed.
+type Conflict struct {
+	Path   string
+	KeptAs string // where the run's version is; "" if the run had deleted the path, or nothing landed
+}
+
+// Withheld is a change that did not land although the run did.
+type Withheld struct {
+	Path string
+	Why  string // "protected", "socket", "setuid bit removed", …
+}
+
 // namesShown and conflictsShown bound what a line names; the rest is counted.
 const (
 	namesShown     = 12
