@@ -34,16 +34,9 @@ if they are not.
 		var common commonFlags
 		common.register(flags)
 		asJSON := flags.Bool("json", false, "")
-		if status, done := parseFlags(a, c, flags, args); done {
+		s, status, done := common.begin(a, c, flags, args)
+		if done {
 			return status
-		}
-		if status, done := noArguments(a, c, flags); done {
-			return status
-		}
-		s, err := common.setUp(a.environ)
-		if err != nil {
-			printError(a.stderr, err)
-			return exitUsage
 		}
 		d := diagnose(ctx, s.user)
 		print := d.print

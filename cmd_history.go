@@ -53,8 +53,8 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 	for _, note := range w.TakeNotes() {
 		fmt.Fprintf(a.stderr, "airlock: %s\n", note)
 	}
-	for _, dir := range w.Interrupted() {
-		fmt.Fprintf(a.stderr, "airlock: what is left of a landing that could not be taken back is in %s\n", overlay.Quote(dir))
+	for _, left := range leftOfLandings(w) {
+		fmt.Fprintf(a.stderr, "airlock: %s\n", left)
 	}
 	if err := errors.Join(forPerson(do(w)), w.Close()); err != nil {
 		printError(a.stderr, err)

@@ -28,16 +28,9 @@ exactly this content in exactly this place: a changed file is not trusted.
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 		var common commonFlags
 		common.register(flags)
-		if status, done := parseFlags(a, c, flags, args); done {
+		s, status, done := common.begin(a, c, flags, args)
+		if done {
 			return status
-		}
-		if status, done := noArguments(a, c, flags); done {
-			return status
-		}
-		s, err := common.setUp(a.environ)
-		if err != nil {
-			printError(a.stderr, err)
-			return exitUsage
 		}
 		if err := trust(s, a.stdout, openTerminal); err != nil {
 			printError(a.stderr, err)
@@ -58,15 +51,11 @@ func (e refusedWorkspace) Unwrap() error { return e.error }
 
 // trust shows the project's policy in s's workspace and asks for a yes on the terminal.
 func trust(s setup, out io.Writer, terminal func() (io.ReadWriteCloser, error)) error {
-	dir := s.workspace
-	if dir == "" {
-		var err error
-		if dir, err = os.Getwd(); err != nil {
-			return err
-		}
-	}
-	dir, err := s.rules.open(dir)
+	dir, err := s.here()
 	if err != nil {
+		return err
+	}
+	if dir, err = s.rules.open(dir); err != nil {
 		return refusedWorkspace{err}
 	}
 	policy, err := readProjectPolicy(dir)

@@ -105,6 +105,23 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 	}, nil
 }
 
+// begin reads the arguments of a command that takes flags only, and then the configuration. If done, what
+// had to be said is said, and the command ends with status.
+func (f *commonFlags) begin(a app, c command, flags *flag.FlagSet, args []string) (s setup, status int, done bool) {
+	if status, done := parseFlags(a, c, flags, args); done {
+		return setup{}, status, true
+	}
+	if status, done := noArguments(a, c, flags); done {
+		return setup{}, status, true
+	}
+	s, err := f.setUp(a.environ)
+	if err != nil {
+		printError(a.stderr, err)
+		return setup{}, exitUsage, true
+	}
+	return s, exitOK, false
+}
+
 // opened is a workspace with the settings that hold in it.
 type opened struct {
 	dir      string // real path
@@ -134,14 +151,23 @@ func (s setup) open(dir string) (opened, error) {
 	return o, err
 }
 
+// here returns the directory that was named as the workspace, or else the working directory.
+func (s setup) here() (string, error) {
+	if s.workspace != "" {
+		return s.workspace, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("the working directory: %w", err)
+	}
+	return dir, nil
+}
+
 // openHere opens the workspace that was named, or else the working directory.
 func (s setup) openHere() (opened, error) {
-	dir := s.workspace
-	if dir == "" {
-		var err error
-		if dir, err = os.Getwd(); err != nil {
-			return opened{}, fmt.Errorf("the working directory: %w", err)
-		}
+	dir, err := s.here()
+	if err != nil {
+		return opened{}, err
 	}
 	return s.open(dir)
 }

@@ -44,11 +44,20 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 		if options.Layers, err = overlay.Open(o.dir, p.state, o.settings.Workspace); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
-		for _, dir := range options.Layers.Interrupted() {
-			options.Policy.Notes = append(options.Policy.Notes, "A landing was cut off before; what it had taken out of the workspace is in "+dir+". Tell the user.")
+		for _, left := range leftOfLandings(options.Layers) {
+			options.Policy.Notes = append(options.Policy.Notes, "Tell the user: "+left+".")
 		}
 	}
 	return tools.NewRunner(options), nil
+}
+
+// leftOfLandings says, a sentence each, where the remains of landings are that could not be taken back.
+func leftOfLandings(w *overlay.Workspace) []string {
+	var left []string
+	for _, dir := range w.Interrupted() {
+		left = append(left, "what is left of a landing that could not be taken back is in "+overlay.Quote(dir))
+	}
+	return left
 }
 
 // backend builds the backend that the settings name. "auto" is native: there is no other one that
