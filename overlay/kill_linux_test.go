@@ -23,6 +23,9 @@ import (
 // The kill tests start the test binary as a server that lands one large change set, and that ends
 // itself with SIGKILL before the N-th call to the system that the landing makes: for every N up to the
 // landing's end.
+//
+// The file is long because everything in it is one experiment: the change set, the server that is killed,
+// the recovery and what the workspace must be afterwards only make sense beside each other.
 
 var everyKill = flag.Bool("every-kill", false, "kill at every call, not at some")
 

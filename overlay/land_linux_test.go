@@ -13,7 +13,7 @@ import (
 )
 
 // TestLand goes through single runs, each with what the host does meanwhile, the report, and a check
-// of the workspace afterwards.
+// of the workspace afterwards. The table is what makes this file long.
 func TestLand(t *testing.T) {
 	for _, tt := range []struct {
 		name                  string

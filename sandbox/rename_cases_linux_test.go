@@ -16,6 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// This file is long because it is one table: the renames that are done both on a plain filesystem and in a
+// run, and how what came of them is compared.
+
 // longAgo is the time of everything that was there before: a later one was set by what a case did.
 var longAgo = time.Date(2001, 2, 3, 4, 5, 6, 789, time.UTC)
 
