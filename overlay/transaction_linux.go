@@ -75,7 +75,10 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		// A group that we are not in can't be given; the files of the run get ours then.
 		_ = unix.Fchown(t.upper.fd, -1, int(root.gid))
 	}
-	// chown drops set-ID bits.
+	if err := t.copyRootAttributes(); err != nil {
+		return err
+	}
+	// chown drops set-ID bits, and an access control list has a part of the mode.
 	if err := unix.Fchmod(t.upper.fd, root.mode); err != nil {
 		return t.upper.fail("chmod", "", err)
 	}
@@ -92,6 +95,31 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	defer lock.unlock()
 	t.begin, err = takeMarker(ctx, t.dir)
 	return err
+}
+
+// copyRootAttributes gives the root of the layer the attributes of the workspace's that a run would see
+// there and that new files obey, as a default access control list, and no other.
+func (t *Txn) copyRootAttributes() error {
+	want, err := t.w.root.attributes("")
+	if err != nil {
+		return err
+	}
+	return t.upper.through("", func(proc string) error {
+		for _, name := range []string{accessList, defaultList} {
+			if err := unix.Removexattr(proc, name); err != nil && !is(err, unix.ENODATA, unix.ENOTSUP) {
+				return t.upper.fail("remove attributes of", "", err)
+			}
+		}
+		for name, value := range want {
+			if _, ours := overlayXattr(name); ours {
+				continue
+			}
+			if err := unix.Setxattr(proc, name, value, 0); err != nil {
+				return t.upper.fail("set attribute of", "", err)
+			}
+		}
+		return nil
+	})
 }
 
 // Describe says what the run does, for the history: the tool, or the command line. Only the first

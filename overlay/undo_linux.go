@@ -194,6 +194,7 @@ func (u *undoing) judge() error {
 // unchanged reports whether what a step put is as it was when it landed.
 func (u *undoing) unchanged(s step, now inode) bool {
 	landed := s.landed
+	landed.links = now.links // the ctime tells
 	if !u.w.trusted {
 		landed.ctime = now.ctime
 	}
