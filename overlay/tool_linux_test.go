@@ -38,6 +38,8 @@ func tool(args []string) {
 	switch args[0] {
 	case "set":
 		must(unix.Lsetxattr(path, args[2], value(), 0))
+	case "deeds":
+		doDeeds(path)
 	case "unset":
 		must(unix.Lremovexattr(path, args[2]))
 	case "has": // the value, or no such attribute
