@@ -182,6 +182,10 @@ func (l *lander) step(s step) error {
 		}
 	}
 	err := l.apply(s)
+	if err == errOpen {
+		l.note(reportPath(s.path), "is open for writing elsewhere")
+		err = errLate
+	}
 	if err == errLate {
 		return l.late(s)
 	}
