@@ -99,7 +99,7 @@ func (l *lander) putNew(s step) error {
 		return err
 	}
 	l.taken[s.index] = true
-	return nil
+	return l.noteStamp(s, s.path)
 }
 
 // swapIn exchanges what the run has with what the workspace has, and looks at what came out.
@@ -128,7 +128,7 @@ func (l *lander) swapIn(s step) error {
 	}
 	l.taken[s.index] = true
 	l.moved[s.host.ino] = true
-	return nil
+	return l.noteStamp(s, s.path)
 }
 
 // exchange swaps what the landing has of a step with what is at its path.
@@ -176,6 +176,9 @@ func (l *lander) asJudged(s step) (now inode, err error) {
 // putBeside moves the run's version to a name of its own.
 func (l *lander) putBeside(s step) error {
 	to, err := l.beside(s)
+	if err == nil {
+		err = l.noteStamp(s, to)
+	}
 	if err != nil {
 		return err
 	}
