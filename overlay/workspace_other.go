@@ -32,6 +32,9 @@ type Txn struct{}
 // Layer returns nothing.
 func (t *Txn) Layer() Layer { return Layer{} }
 
+// Layers returns nothing.
+func (t *Txn) Layers() []Layer { return nil }
+
 // Land fails.
 func (t *Txn) Land(ctx context.Context) (Report, error) { return Report{}, errUnsupported }
 
@@ -63,3 +66,9 @@ func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error {
 
 // TakeNotes returns nothing.
 func (w *Workspace) TakeNotes() []string { return nil }
+
+// Refuse changes nothing.
+func (w *Workspace) Refuse(lower string) bool { return false }
+
+// LimitCopies does nothing.
+func (w *Workspace) LimitCopies(bytes int64) {}
