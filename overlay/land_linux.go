@@ -107,6 +107,8 @@ type lander struct {
 	moved map[uint64]bool
 	// taken are the steps that changed the workspace.
 	taken map[int]bool
+	// copier copies what comes from a layer that lies on another filesystem.
+	copier *copier
 	// pruned counts what was taken out of new directories.
 	pruned int
 }
