@@ -70,7 +70,7 @@ func TestOnOverlay(t *testing.T) {
 	if _, err := f.Undo(context.Background(), txn.run); err != nil {
 		t.Fatal(err)
 	}
-	f.host("test $(cat edited) = 1; test $(cat d/old/deep/y) = 1; test $(cat many/1) = 1; test $(cat kind/x) = 1; ! test -e new; ! test -e d/new")
+	f.host("test $(cat edited) = 1; test $(cat d/old/deep/y) = 1; test $(cat many/1) = 1; test $(cat kind/x) = 1; test ! -e new; test ! -e d/new")
 }
 
 // TestOverlayTakenBack: a landing on an overlay that fails at any moment is taken back, directories of the

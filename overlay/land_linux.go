@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -109,6 +110,11 @@ type lander struct {
 	taken map[int]bool
 	// copier copies what comes from a layer that lies on another filesystem.
 	copier *copier
+	// stamps are the ctimes by the index of the step, as far as they are known; stampsFile is the file that
+	// has them. links counts the names that one inode is put at.
+	stamps     map[int]stamp
+	stampsFile *os.File
+	links      map[uint64]int
 	// pruned counts what was taken out of new directories.
 	pruned int
 }
@@ -187,6 +193,10 @@ func (l *lander) step(s step) error {
 		}
 	}
 	err := l.apply(s)
+	if err == errOpen {
+		l.note(reportPath(s.path), "is open for writing elsewhere")
+		err = errLate
+	}
 	if err == errLate {
 		return l.late(s)
 	}
