@@ -117,9 +117,7 @@ func (r *race) edit(word string) {
 		{"linked", func() (string, error) { return r.e.linked(path, word) }},
 		{"chmodded", func() (string, error) { return r.e.chmodded(path, word) }},
 		{"opened", func() (string, error) { return "", r.hold(path, name) }},
-		{"held", func() (string, error) { return "", r.appendHeld(word) }},
-		{"held", func() (string, error) { return "", r.appendHeld(word) }},
-		{"let go", func() (string, error) { return "", r.letGo() }},
+		{"let go", func() (string, error) { return "", r.letGo(word) }},
 		{"swapped", func() (string, error) { return "", r.swap() }},
 	}
 	edit := edits[rand.IntN(len(edits))]
@@ -137,7 +135,7 @@ func (r *race) edit(word string) {
 	default:
 		r.failed(fmt.Errorf("%s %s: %w", edit.what, path, err))
 	}
-	if slices.Contains([]string{"removed", "chmodded", "opened", "let go", "swapped"}, edit.what) {
+	if slices.Contains([]string{"removed", "chmodded", "opened", "swapped"}, edit.what) {
 		r.took(word) // nothing was written
 	}
 }
@@ -163,27 +161,20 @@ func (r *race) hold(path, name string) error {
 	return err
 }
 
-func (r *race) appendHeld(word string) error {
-	if len(r.held) == 0 {
-		return os.ErrNotExist
-	}
-	h := r.held[rand.IntN(len(r.held))]
-	r.wrote(word, h.name, false)
-	if h.gone {
-		r.took(word)
-	}
-	_, err := h.WriteString(word + "\n")
-	return err
-}
-
-func (r *race) letGo() error {
+// letGo appends to a held file, which in all that time nobody may have replaced, and closes it.
+func (r *race) letGo(word string) error {
 	if len(r.held) == 0 {
 		return os.ErrNotExist
 	}
 	i := rand.IntN(len(r.held))
-	err := r.held[i].Close()
+	h := r.held[i]
+	r.wrote(word, h.name, false)
+	if h.gone {
+		r.took(word)
+	}
 	r.held = append(r.held[:i], r.held[i+1:]...)
-	return err
+	_, err := h.WriteString(word + "\n")
+	return errors.Join(err, h.Close())
 }
 
 func (r *race) swap() error {
@@ -333,8 +324,10 @@ func raceOn(t *testing.T, base string) {
 	workers.Wait()
 	close(stop)
 	editors.Wait()
-	for _, h := range r.held {
-		h.Close()
+	for i := range r.held {
+		if err := r.letGo(fmt.Sprint("last", i)); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, err := range r.errs {
 		t.Error(err)
