@@ -16,7 +16,8 @@ import (
 //	  │  clone + exec of the sealed binary ───────────▶ │  waits for its config; touches nothing
 //	  │  puts init's pid into the run's cgroup          │
 //	  │                                                 │
-//	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds root, /proc, network
+//	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds root, /proc, network; sends the
+//	  │                                                 │  sockets of its egress on descriptor 6
 //	  │                                                 │
 //	  │ ◀─ failed {op, path, errno, text, hint} ─────── │  (and exits), or
 //	  │ ◀─ built ────────────────────────────────────── │  the sandbox stands
@@ -53,6 +54,7 @@ type config struct {
 	Dir      wire   `json:"dir"`
 	Hostname wire   `json:"hostname"`
 	Limits   Limits `json:"limits"`
+	Egress   *Egress `json:"egress,omitempty"`
 }
 
 // failure is a SetupError on the wire.
