@@ -79,13 +79,15 @@ func openEgress(e Egress) error {
 }
 
 func openSocket(how int, addr netip.AddrPort) (int, error) {
-	family := unix.AF_INET
-	var sa unix.Sockaddr = &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().Unmap().As4()}
-	if addr.Addr().Is6() {
-		family = unix.AF_INET6
+	inet := unix.AF_INET
+	var sa unix.Sockaddr
+	if addr.Addr().Is4() {
+		sa = &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	} else {
+		inet = unix.AF_INET6
 		sa = &unix.SockaddrInet6{Port: int(addr.Port()), Addr: addr.Addr().As16()}
 	}
-	fd, err := unix.Socket(family, how|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(inet, how|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
