@@ -9,10 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// redirect makes rules in the run's network namespace:
+// redirect makes rules in the run's network namespace. But for what stays on loopback, and the name
+// server's traffic,
 //
-//	every TCP connection but those to loopback, and to the name server, goes to the redirect's port
-//	everything else but loopback, and the name server's traffic, is answered "port unreachable"
+//	every TCP connection goes to the redirect's port
+//	every UDP datagram goes to the same port number, where nothing listens: that is answered at once,
+//	and the program's socket says "connection refused"
+//	everything else is refused
 //
 // They are a convenience for programs that know of no proxy. What keeps the run in is that its namespace
 // has no interface to anywhere.
@@ -54,12 +57,14 @@ func redirectIPv4(c *nftables.Conn, e Egress) {
 	nat, filter := chains(c, table)
 	addRule(c, nat, loopback, accept())
 	addRule(c, nat, at(destination, unix.IPPROTO_TCP, destinationPort), accept())
+	addRule(c, nat, at(destination, unix.IPPROTO_UDP, destinationPort), accept())
+	addRule(c, nat, at(source, unix.IPPROTO_UDP, sourcePort), accept())
 	addRule(c, nat, isProtocol(unix.IPPROTO_TCP), redirectTo(e.RedirectPort))
-	addRule(c, filter, loopback, accept())
+	addRule(c, nat, isProtocol(unix.IPPROTO_UDP), redirectTo(e.RedirectPort))
 	addRule(c, filter, isProtocol(unix.IPPROTO_TCP), accept())
-	addRule(c, filter, at(destination, unix.IPPROTO_UDP, destinationPort), accept())
-	addRule(c, filter, at(source, unix.IPPROTO_UDP, sourcePort), accept())
-	addRule(c, filter, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3}}) // port unreachable
+	addRule(c, filter, isProtocol(unix.IPPROTO_UDP), accept())
+	addRule(c, filter, isProtocol(unix.IPPROTO_ICMP), accept())                               // the kernel's answers
+	addRule(c, filter, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 2}}) // protocol unreachable
 }
 
 func redirectIPv6(c *nftables.Conn, e Egress) {
@@ -72,10 +77,11 @@ func redirectIPv6(c *nftables.Conn, e Egress) {
 	nat, filter := chains(c, table)
 	addRule(c, nat, loopback, accept())
 	addRule(c, nat, isProtocol(unix.IPPROTO_TCP), redirectTo(e.RedirectPort))
-	addRule(c, filter, loopback, accept())
+	addRule(c, nat, isProtocol(unix.IPPROTO_UDP), redirectTo(e.RedirectPort))
 	addRule(c, filter, isProtocol(unix.IPPROTO_TCP), accept())
-	addRule(c, filter, isProtocol(unix.IPPROTO_ICMPV6), accept()) // neighbours, which lo has none of, and our own refusals
-	addRule(c, filter, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 4}}) // port unreachable
+	addRule(c, filter, isProtocol(unix.IPPROTO_UDP), accept())
+	addRule(c, filter, isProtocol(unix.IPPROTO_ICMPV6), accept())                             // the kernel's answers
+	addRule(c, filter, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 1}}) // prohibited
 }
 
 func chains(c *nftables.Conn, table *nftables.Table) (nat, filter *nftables.Chain) {
