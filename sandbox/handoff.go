@@ -48,12 +48,12 @@ type message struct {
 
 // config is what init needs to know, and all that it learns: its own environment is empty.
 type config struct {
-	Steps    []step `json:"steps"`
-	Argv     []wire `json:"argv"`
-	Env      []wire `json:"env"`
-	Dir      wire   `json:"dir"`
-	Hostname wire   `json:"hostname"`
-	Limits   Limits `json:"limits"`
+	Steps    []step  `json:"steps"`
+	Argv     []wire  `json:"argv"`
+	Env      []wire  `json:"env"`
+	Dir      wire    `json:"dir"`
+	Hostname wire    `json:"hostname"`
+	Limits   Limits  `json:"limits"`
 	Egress   *Egress `json:"egress,omitempty"`
 }
 
