@@ -175,6 +175,9 @@ type DeniedError struct {
 	Reason string
 }
 
+// Unlisted reports whether an entry of network.allow would mend it.
+func (e *DeniedError) Unlisted() bool { return e.Reason == reasonNotListed }
+
 // Error names the destination and the reason.
 func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s is refused: %s", e.Destination(), e.Reason)

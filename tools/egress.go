@@ -60,9 +60,26 @@ func (e *egress) close(r *Result) {
 	for _, d := range denied {
 		r.Network.Denied = append(r.Network.Denied, d.Destination())
 	}
+	if entry := toAllow(denied); entry != "" {
+		r.Notes = append(r.Notes, "only the user can open the network, in a terminal: airlock allow "+entry)
+	}
 	if more > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("the network refused %d further destinations", more))
 	}
+}
+
+// toAllow gives what would have to be in network.allow for the first refusal that it would mend.
+func toAllow(denied []proxy.DeniedError) string {
+	for _, d := range denied {
+		switch {
+		case !d.Unlisted():
+		case d.Port == 0 || d.Port == 80 || d.Port == 443:
+			return d.Host
+		default:
+			return d.Destination()
+		}
+	}
+	return ""
 }
 
 // attachTo makes a run use the egress.
