@@ -41,7 +41,11 @@ func (p Policy) Describe() string {
 	b.WriteByte(' ')
 	switch p.Network {
 	case "allow":
-		b.WriteString("Public addresses of the network are reached, by TCP.")
+		if p.Direct {
+			b.WriteString("The network is reachable.")
+		} else {
+			b.WriteString("Every public address of the network is reachable, by TCP.")
+		}
 	case "allowlist":
 		fmt.Fprintf(&b, "The network is closed but for %s, which every TCP program reaches without being set up for it.", shortList(p.Allow, 10))
 	default:
