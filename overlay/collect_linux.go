@@ -38,6 +38,7 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
 		begin: t.begin.at, trusted: trusted, modes: t.modes,
 	}
+	c.filter.shared = t.shared
 	run, err := statAt(c.upper.fd, "")
 	if err != nil {
 		return c, err
@@ -66,7 +67,15 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		return c, err
 	}
 	c.resolveVanished()
-	return c, nil
+	if c.filter.shared == nil || len(c.changes) == 0 {
+		return c, nil
+	}
+	ref, err := c.movesOthers()
+	if ref != "" {
+		c.changes = nil
+		c.withhold(".", "would move "+Quote(ref)+", which is checked out in another working tree")
+	}
+	return c, err
 }
 
 // rootMode judges the mode of the workspace itself. One that would shut its owner out stays in the
@@ -74,6 +83,8 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 func (c *collector) rootMode(run, host inode) {
 	switch {
 	case run.mode == host.mode:
+	case c.filter.shared != nil:
+		c.withhold(".", "protected")
 	case run.mode&0o700 != 0o700:
 		c.withhold(".", "shuts the workspace's owner out")
 	default:
@@ -161,7 +172,7 @@ func (c *collector) putFile(p place, e entry) error {
 			return nil
 		}
 	}
-	if c.filter.protected(e.path, e.run.kind, p.gits) {
+	if c.filter.protected(e.path, e.run.kind, p.gits) || c.filter.fixed(e.path, e.host) {
 		c.withhold(e.path, "protected")
 		return nil
 	}
@@ -243,7 +254,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	}
 	switch {
 	case e.run.mode == e.host.mode || !e.marks.copied && !next.opaque:
-	case c.filter.protected(e.path, directory, p.gits):
+	case c.filter.protected(e.path, directory, p.gits), c.filter.shared != nil && !c.filter.shared.own(e.path):
 		c.withhold(e.path, "protected")
 	default:
 		c.changes = append(c.changes, change{

@@ -8,4 +8,7 @@ package overlay
 // root of the merged view shows them) and must be mounted with the userxattr option.
 type Layer struct {
 	Lower, Upper, Work string
+
+	// Via is another path that leads to Lower, through links that a run has to see, too; "" for none.
+	Via string
 }

@@ -15,6 +15,8 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 		return false, nil
 	case reserved(baseName(path)):
 		return false, nil
+	case c.filter.fixed(path, host):
+		return false, nil // and no word of it: gc and a push do this all the time
 	case c.filter.protected(path, host.kind, p.gits):
 		c.withhold(path, "protected")
 		return false, nil

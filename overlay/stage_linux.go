@@ -26,7 +26,10 @@ func (l *lander) stage(ctx context.Context) error {
 		}
 		directories = directories || s.run.kind == directory
 	}
-	return l.staged(ctx, directories)
+	if err := l.staged(ctx, directories); err != nil || l.with == nil {
+		return err
+	}
+	return l.with.stage(ctx)
 }
 
 func (l *lander) stageStep(s *step) (err error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,10 @@ type Txn struct {
 	trusted bool
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
+	git     *Txn              // of the git directory outside of the workspace that the run uses; nil if none
+	via     string            // see Layer
+	shared  *sharedGit        // of a git directory that is a linked worktree's: what may land
+	notes   []string          // for the report
 	stuck   bool              // a landing could not be taken back: the layer holds content of the workspace
 }
 
@@ -44,6 +49,9 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	}
 	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
+	}
+	if err := t.beginGit(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
 	return t, nil
@@ -102,7 +110,13 @@ func (t *Txn) Describe(what string) {
 
 // Layers returns all that has to be mounted, the workspace's own layer first. Each is seen at the path
 // of its Lower.
-func (t *Txn) Layers() []Layer { return []Layer{t.Layer()} }
+func (t *Txn) Layers() []Layer {
+	layers := []Layer{t.Layer()}
+	if t.git != nil {
+		layers = append(layers, t.git.Layer())
+	}
+	return layers
+}
 
 // Layer returns the paths to mount over the workspace itself.
 func (t *Txn) Layer() Layer {
@@ -110,6 +124,7 @@ func (t *Txn) Layer() Layer {
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
 		Work:  filepath.Join(t.dir.path, "work"),
+		Via:   t.via,
 	}
 }
 
@@ -123,7 +138,7 @@ func (t *Txn) Land(ctx context.Context) (Report, error) {
 		return Report{}, errors.New("overlay: bug: transaction ended twice")
 	}
 	report, err := t.land(ctx)
-	report.Notes = append(report.Notes, t.w.TakeNotes()...)
+	report.Notes = slices.Concat(report.Notes, t.notes, t.w.TakeNotes())
 	report.sort()
 	end := t.end()
 	if report.Landed && end != nil {
@@ -150,7 +165,11 @@ func (t *Txn) Discard(reason string) (Report, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTime)
 	defer cancel()
 	c, err := t.collect(ctx, t.trusted)
-	report := Report{Discarded: c.count(), Reason: reason}
+	report := Report{Discarded: c.count(), Reason: reason, Notes: t.notes}
+	if t.git != nil && err == nil {
+		c, err = t.git.collect(ctx, t.git.trusted)
+		report.Discarded += c.count()
+	}
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		report.Notes = append(report.Notes, "There were more changes than could be counted quickly.")
 		err = nil
@@ -162,8 +181,11 @@ func (t *Txn) Discard(reason string) (Report, error) {
 }
 
 // end removes the layer, or puts it aside where that would lose something.
-func (t *Txn) end() error {
+func (t *Txn) end() (err error) {
 	t.ended = true
+	if t.git != nil {
+		err = t.git.end()
+	}
 	for _, dir := range []*tree{t.upper, t.landing} {
 		if dir != nil {
 			dir.close()
@@ -171,7 +193,7 @@ func (t *Txn) end() error {
 	}
 	defer t.dir.close()
 	if t.stuck {
-		return nil // it was put aside
+		return err // it was put aside
 	}
-	return removeTree(t.w.scratch.server.fd, t.run)
+	return errors.Join(err, removeTree(t.w.scratch.server.fd, t.run))
 }

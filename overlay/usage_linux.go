@@ -17,6 +17,10 @@ const inodeCost = 4096
 func (t *Txn) Usage(ctx context.Context) (int64, error) {
 	u := usage{tree: t.upper, seen: map[uint64]bool{}}
 	err := u.dir(ctx, "")
+	if t.git != nil {
+		more, gitErr := t.git.Usage(ctx)
+		return u.bytes + more, errors.Join(err, gitErr)
+	}
 	return u.bytes, err
 }
 
@@ -25,6 +29,11 @@ func (t *Txn) Usage(ctx context.Context) (int64, error) {
 func (t *Txn) FinalUsage(ctx context.Context) (int64, error) {
 	u := usage{tree: t.upper, seen: map[uint64]bool{}, modes: t.modes}
 	err := u.dir(ctx, "")
+	if t.git != nil && err == nil {
+		var more int64
+		more, err = t.git.FinalUsage(ctx)
+		u.bytes += more
+	}
 	return u.bytes, err
 }
 
@@ -38,6 +47,10 @@ func (t *Txn) Free() (int64, error) {
 	free := int64(st.Bavail) * st.Frsize
 	if st.Files > 0 { // some make inodes as they need them, and say 0
 		free = min(free, int64(st.Ffree)*inodeCost)
+	}
+	if t.git != nil {
+		more, err := t.git.Free()
+		return min(free, more), err
 	}
 	return free, nil
 }
