@@ -36,12 +36,24 @@ func TestMain(m *testing.M) {
 
 const exitNoMount = 121
 
-// becomeRun mounts the layer and executes the script in it.
-func becomeRun(layer, script string) error {
-	var l Layer
-	if err := json.Unmarshal([]byte(layer), &l); err != nil {
+// becomeRun mounts the layers and executes the script in the first.
+func becomeRun(encoded, script string) error {
+	var layers []Layer
+	if err := json.Unmarshal([]byte(encoded), &layers); err != nil {
 		return err
 	}
+	for _, l := range layers {
+		if err := mountLayer(l); err != nil {
+			return err
+		}
+	}
+	if err := os.Chdir(layers[0].Lower); err != nil {
+		return err
+	}
+	return unix.Exec("/bin/sh", []string{"sh", "-euc", script}, append(os.Environ(), "HOME=/nonexistent"))
+}
+
+func mountLayer(l Layer) error {
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("fsopen: %w", err)
@@ -68,16 +80,19 @@ func becomeRun(layer, script string) error {
 	if err := unix.MoveMount(mnt, "", unix.AT_FDCWD, l.Lower, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("move_mount: %w", err)
 	}
-	if err := os.Chdir(l.Lower); err != nil {
-		return err
-	}
-	return unix.Exec("/bin/sh", []string{"sh", "-euc", script}, append(os.Environ(), "HOME=/nonexistent"))
+	return nil
 }
 
 // run runs a script on a layer, to its end.
 func run(t *testing.T, l Layer, script string) {
 	t.Helper()
-	encoded, err := json.Marshal(l)
+	runOn(t, []Layer{l}, script)
+}
+
+// runOn runs a script on the layers of a transaction.
+func runOn(t *testing.T, layers []Layer, script string) {
+	t.Helper()
+	encoded, err := json.Marshal(layers)
 	if err != nil {
 		t.Fatal(err)
 	}
