@@ -18,10 +18,10 @@ const (
 )
 
 // movesOthers names a ref that the landing would move and that is checked out in a working tree other than the
-// run's own, "" if there is none.
+// run's own, or that replaces objects for all of them; "" if there is none.
 func (c *collector) movesOthers() (ref string, err error) {
 	heads, err := c.otherHeads()
-	if err != nil || len(heads) == 0 {
+	if err != nil {
 		return "", err
 	}
 	var packed [2]map[string]string
@@ -31,6 +31,13 @@ func (c *collector) movesOthers() (ref string, err error) {
 			return "", err
 		}
 		packed[i] = packedRefs(text)
+	}
+	for _, side := range packed {
+		for ref := range side {
+			if strings.HasPrefix(ref, "refs/replace/") && packed[0][ref] != packed[1][ref] {
+				return ref, nil
+			}
+		}
 	}
 	for i := 0; i < len(heads); i++ {
 		var value [2]string

@@ -12,21 +12,28 @@ type sharedGit struct {
 // mayHold reports whether something that lands can lie at rel, or, where that is a directory, below it.
 func (s *sharedGit) mayHold(rel string, isDir bool) bool {
 	names := strings.Split(rel, "/")
+	if !isDir && strings.HasSuffix(rel, ".lock") {
+		return false // git everywhere in the repository would wait for it
+	}
 	switch names[0] {
 	case "objects":
 		return len(names) == 1 || names[1] != "info" && !strings.HasPrefix(names[len(names)-1], "multi-pack-index")
 	case "refs":
-		// These are the main worktree's own.
-		return len(names) == 1 || names[1] != "bisect" && names[1] != "worktree" && names[1] != "rewritten"
+		// The first are the main worktree's own; the last puts other objects in the place of any.
+		return len(names) == 1 || names[1] != "bisect" && names[1] != "worktree" && names[1] != "rewritten" && names[1] != "replace"
 	case "logs":
 		return len(names) == 1 && isDir || len(names) > 1 && names[1] == "refs"
 	case "worktrees":
 		return len(names) == 1 && isDir || len(names) > 1 && names[1] == s.worktree
-	case "packed-refs", "shallow":
-		return len(names) == 1
+	case "packed-refs":
+		return len(names) == 1 && !isDir
 	}
 	return false
 }
+
+// shallowFile lists the commits whose parents a repository does without. What a run fetches is of no use without it,
+// and with it the history of other branches can be cut off.
+const shallowFile = "shallow"
 
 // own reports whether rel lies in the directory of the worktree itself.
 func (s *sharedGit) own(rel string) bool {
