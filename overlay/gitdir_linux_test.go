@@ -137,6 +137,7 @@ func TestGitDirOutsideHostile(t *testing.T) {
 		`mkdir -p $G/objects/pack/x/hooks $G/refs/heads/y; echo HEAD > $G/refs/heads/y/HEAD; mkdir $G/refs/heads/y/objects $G/refs/heads/y/refs; echo x > $G/refs/heads/y/config`,
 	} {
 		report := f.inGit("G=../main/.git\n"+attack, "")
+		f.host(`test -z "$(find ../main/.git -name '*.lock')$(git -C ../main replace -l)"; ! test -e ../main/.git/shallow`)
 		got := f.host(`rm -rf ../main/.git/refs/heads/y ../main/.git/objects/pack/x; ` + list)
 		if changed := changedLines(before, got); len(changed) > 0 {
 			t.Errorf("%s\nchanged %s\n%+v", attack, strings.Join(changed, "\n"), report)
