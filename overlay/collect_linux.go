@@ -181,7 +181,7 @@ func (c *collector) putFile(p place, e entry) error {
 	if fixed && e.run.kind == e.host.kind && e.run.size == e.host.size {
 		return nil // git sets the times of objects that it would write again
 	}
-	if fixed || c.filter.protected(e.path, e.run.kind, p.gits) {
+	if fixed || c.protected(e.path, e.run.kind, p.gits) {
 		c.withhold(e.path, "protected")
 		return nil
 	}

@@ -86,6 +86,9 @@
 //   - A git directory outside of the workspace is used only if it names the workspace: one that was made
 //     by git init --separate-git-dir does not, until core.worktree is set in it. A linked worktree of a
 //     repository with a reftable, or that lies in the repository itself, has none.
+//   - A worktree that a run adds within the workspace lands, if the workspace holds the repository. That it
+//     moves or removes one does not, nor does a submodule that it adds: .gitmodules and .git files are
+//     protected.
 //   - Of what a run in a linked worktree does to the repository, its configuration and new worktrees
 //     don't land, and no object is ever removed.
 //   - A git directory in which anyone else changed a file that the run changed, too, is left out of the
