@@ -59,13 +59,7 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 	}
 	for _, l := range layers {
 		spec.Mounts = append(spec.Mounts, linksTo(l.Via, layers)...)
-		spec.Mounts = append(spec.Mounts, sandbox.Mount{
-			Kind:   sandbox.MountOverlay,
-			Source: l.Lower,
-			Target: l.Lower,
-			Upper:  l.Upper,
-			Work:   l.Work,
-		})
+		spec.Mounts = append(spec.Mounts, mountOf(l))
 	}
 	env := w.view.Env
 	if r.Tool == "run_python" {
@@ -107,6 +101,17 @@ func linksTo(path string, layers []overlay.Layer) []sandbox.Mount {
 func liesIn(path, dir string) bool {
 	rest, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rest)
+}
+
+// mountOf is a layer as the sandbox takes it.
+func mountOf(l overlay.Layer) sandbox.Mount {
+	switch {
+	case l.ReadOnly:
+		return sandbox.Mount{Kind: sandbox.MountBind, Source: l.Lower, Target: l.Lower}
+	case l.Copy != "":
+		return sandbox.Mount{Kind: sandbox.MountBind, Source: l.Copy, Target: l.Lower, Writable: true}
+	}
+	return sandbox.Mount{Kind: sandbox.MountOverlay, Source: l.Lower, Target: l.Lower, Upper: l.Upper, Work: l.Work}
 }
 
 // inside gives the absolute path of an argument that names something in the workspace. Links in it are
