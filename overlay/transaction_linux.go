@@ -148,7 +148,7 @@ func (t *Txn) Layers() []Layer {
 // Layer returns the paths to mount over the workspace itself.
 func (t *Txn) Layer() Layer {
 	if t.copied != nil {
-		return Layer{Lower: t.w.root.path, Copy: t.copied.tree.path}
+		return Layer{Lower: t.w.root.path, Copy: t.copied.tree.path, Via: t.via}
 	}
 	return Layer{
 		Lower: t.w.root.path,
