@@ -29,7 +29,7 @@ func needGit(t *testing.T) {
 }
 
 // inMain makes a repository beside the workspace, main, with a commit; setup runs in it.
-const inMain = `rmdir "$BASE/ws"; mkdir "$BASE/main"; cd "$BASE/main"; git init -q; echo 1 > f; git add f; git commit -qm one; `
+const inMain = `rmdir "$BASE/ws"; mkdir "$BASE/main"; cd "$BASE/main"; git init -q --template=; mkdir .git/hooks .git/info; echo 1 > f; git add f; git commit -qm one; `
 
 // linked makes the workspace a linked worktree of main.
 func linked(t *testing.T, base string) *fixture {
