@@ -14,6 +14,7 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 	case ignored && !inside:
 		return false, nil
 	case reserved(baseName(path)):
+		c.withhold(path, "reserved name")
 		return false, nil
 	case c.filter.fixed(path, host):
 		return false, nil // and no word of it: gc and a push do this all the time
