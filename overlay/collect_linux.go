@@ -25,6 +25,7 @@ type collector struct {
 	prints     []footprint
 	haveprints bool
 	modes      map[string]uint32
+	opened     map[uint64]uint32 // modes likewise, by the numbers of inodes
 	compared   uint64 // bytes of content so far
 
 	changes  []change
@@ -36,7 +37,7 @@ type collector struct {
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
-		begin: t.begin.at, trusted: trusted, modes: t.modes,
+		begin: t.begin.at, trusted: trusted, modes: t.modes, opened: map[uint64]uint32{},
 	}
 	run, err := statAt(c.upper.fd, "")
 	if err != nil {

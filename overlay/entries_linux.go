@@ -158,9 +158,13 @@ func (c *collector) makeReadable(e *entry) error {
 		e.run.mode = mode // a second walk
 		return nil
 	}
+	if mode, known := c.opened[e.run.ino]; known {
+		c.modes[e.path], e.run.mode = mode, mode // another link of a file that was opened up
+		return nil
+	}
 	if e.run.mode&need == need {
 		return nil
 	}
-	c.modes[e.path] = e.run.mode
+	c.modes[e.path], c.opened[e.run.ino] = e.run.mode, e.run.mode
 	return c.upper.chmod(e.path, e.run.mode|need)
 }

@@ -301,6 +301,13 @@ refs"; ! test -e vend/HEAD; ! test -L .claude`,
 			check: "test $(stat -c %h a) = 3; test a -ef d/c; grep -qx 2 f; grep -qx 3 g",
 		},
 		{
+			name:  "links of a file that nobody may read",
+			setup: "mkdir d",
+			run:   "echo 1 > f; ln f d/g; chmod 0 f",
+			want:  Report{Added: []string{"d/g", "f"}},
+			check: "test f -ef d/g; test $(stat -c %a f) = 0",
+		},
+		{
 			name:      "the mode of a directory against work in it",
 			setup:     "mkdir d e; chmod 755 d e",
 			run:       "chmod 700 d e",
