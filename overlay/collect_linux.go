@@ -26,7 +26,7 @@ type collector struct {
 	haveprints bool
 	modes      map[string]uint32
 	opened     map[uint64]uint32 // modes likewise, by the numbers of inodes
-	compared   uint64 // bytes of content so far
+	compared   uint64            // bytes of content so far
 
 	changes  []change
 	withheld []Withheld // changes that don't land
