@@ -149,5 +149,7 @@ var notified = []rule{
 	{"rename", 82, absent, notify, nil},
 	{"renameat", 264, 38, notify, nil},
 	{"renameat2", 316, 276, notify, nil},
+	{"link", 86, absent, notify, nil},
+	{"linkat", 265, 37, notify, nil},
 	{"landlock_restrict_self", 446, 446, notify, nil}, // it passes; init has to know of it
 }

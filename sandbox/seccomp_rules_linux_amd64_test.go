@@ -78,6 +78,8 @@ func nativeNumbers() (rules map[string]int, headers map[string]int) {
 		"rename":                 unix.SYS_RENAME,
 		"renameat":               unix.SYS_RENAMEAT,
 		"renameat2":              unix.SYS_RENAMEAT2,
+		"link":                   unix.SYS_LINK,
+		"linkat":                 unix.SYS_LINKAT,
 		"landlock_restrict_self": unix.SYS_LANDLOCK_RESTRICT_SELF,
 		"read":                   unix.SYS_READ,
 		"execve":                 unix.SYS_EXECVE,

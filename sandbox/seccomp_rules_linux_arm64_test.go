@@ -78,6 +78,8 @@ func nativeNumbers() (rules map[string]int, headers map[string]int) {
 		"fchownat":               unix.SYS_FCHOWNAT,
 		"renameat":               unix.SYS_RENAMEAT,
 		"renameat2":              unix.SYS_RENAMEAT2,
+		"link":                   absent,
+		"linkat":                 unix.SYS_LINKAT,
 		"landlock_restrict_self": unix.SYS_LANDLOCK_RESTRICT_SELF,
 		"read":                   unix.SYS_READ,
 		"execve":                 unix.SYS_EXECVE,
