@@ -9,12 +9,14 @@ import (
 type scenario struct {
 	name  string
 	needs []string // programs
-	setup string
-	run   string
+	// unchecked says why nothing is asked on the host afterwards, if so.
+	unchecked  string
+	setup, run string
 }
 
 // parseScenarios reads a file of scenarios. What comes before the first "=== NAME" begins the script of each;
-// "---" parts the two halves, and "# needs: PROGRAM..." says what has to be there.
+// "---" parts the two halves. "# needs: PROGRAM..." says what has to be there, "# unchecked: REASON" that only
+// output and tree are compared.
 func parseScenarios(file string) ([]scenario, error) {
 	parts := strings.Split("\n"+file, "\n=== ")
 	prelude := strings.TrimPrefix(parts[0], "\n")
@@ -29,6 +31,9 @@ func parseScenarios(file string) ([]scenario, error) {
 		for line := range strings.Lines(setup) {
 			if needs, ok := strings.CutPrefix(line, "# needs: "); ok {
 				s.needs = strings.Fields(needs)
+			}
+			if why, ok := strings.CutPrefix(line, "# unchecked: "); ok {
+				s.unchecked = strings.TrimSpace(why)
 			}
 		}
 		all = append(all, s)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,7 +50,8 @@ func compareScenarios(ctx context.Context, out io.Writer, s *sides, name, file, 
 			return append(strings.Split(anywhere.Replace(string(out)), "\n"), fmt.Sprint("exit status ", exitStatus(err)))
 		}
 		tree := func(dir string) []string {
-			return strings.Split(anywhere.Replace(strings.Join(describeTree(dir, true), "\n")), "\n")
+			lines := strings.Split(anywhere.Replace(strings.Join(describeTree(dir, true), "\n")), "\n")
+			return slices.DeleteFunc(lines, below(protected(said)))
 		}
 		found := func(where, text string) bool {
 			if text != "" {
@@ -61,7 +63,7 @@ func compareScenarios(ctx context.Context, out io.Writer, s *sides, name, file, 
 			found("the tree", difference(tree(bare), tree(workspace))) {
 			continue
 		}
-		if check == "" {
+		if check == "" || c.unchecked != "" {
 			continue
 		}
 		a, bareErr = s.bare(ctx, bare, "bash", "-c", "exec 2>&1\n"+check)
@@ -70,6 +72,32 @@ func compareScenarios(ctx context.Context, out io.Writer, s *sides, name, file, 
 	}
 	fmt.Fprintf(out, "   %d scenarios of %s: %d differ\n", len(all), name, len(differences))
 	return differences, nil
+}
+
+// protected are the paths that a landing said it withholds by design: hooks, configuration, .gitmodules.
+func protected(said string) (paths []string) {
+	for line := range strings.Lines(said) {
+		list, ok := strings.CutPrefix(line, "airlock: withheld: ")
+		if !ok {
+			continue
+		}
+		for item := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
+			if path, ok := strings.CutSuffix(item, " (protected)"); ok {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+// below reports whether a line of describeTree is about one of paths, or about something in it.
+func below(paths []string) func(line string) bool {
+	return func(line string) bool {
+		return slices.ContainsFunc(paths, func(path string) bool {
+			rest, ok := strings.CutPrefix(line, strconv.Quote(path)[:len(strconv.Quote(path))-1])
+			return ok && (rest[0] == '"' || rest[0] == '/')
+		})
+	}
 }
 
 // checkRepositories has git say all that it knows of every repository.
