@@ -242,7 +242,7 @@ func playTree(out io.Writer, round uint64, length int) error {
 			r.Operations = append(r.Operations, o.String()+": "+o.do())
 		}
 		// A landing needs to look into what the run changed.
-		if err := openDirectories("."); err != nil {
+		if err := openDirectories(dir); err != nil {
 			return fmt.Errorf("open up %s: %w", dir, err)
 		}
 		r.Tree = describeTree(".", false)
