@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +30,8 @@ import (
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
 //	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
-// BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it.
+// BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it. Where that
+// filesystem can't hold what overlayfs writes, upper, work, copy, inner-N and pruned are elsewhere: see away_linux.go.
 const (
 	insideName        = ".airlock"
 	besidePrefix      = ".airlock-"
@@ -68,7 +70,7 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 		{base: &tree{path: filepath.Join(root.path, insideName)}, own: true, inside: true},
 	} {
 		c.mode, c.doubt = mode, doubt
-		err := c.open(ctx, root, owner, foreign)
+		err := c.open(ctx, root, owner, foreign, sameFilesystem)
 		if err == nil {
 			return c, nil
 		}
@@ -80,7 +82,8 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 	return nil, fmt.Errorf("overlay: no place for layers on the filesystem of %s: %w", root.path, errors.Join(causes...))
 }
 
-func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign bool) (err error) {
+// open takes a place, if suits says that it is one.
+func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign bool, suits func(base, root *tree) error) (err error) {
 	path := s.base.path
 	if foreign {
 		if err := reachable(filepath.Dir(path), owner.uid); err != nil {
@@ -110,7 +113,10 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
 		return fmt.Errorf("%s is there and not ours alone", path)
 	}
-	if err := sameFilesystem(s.base, root); err != nil {
+	if err := s.ours(); err != nil {
+		return err
+	}
+	if err := suits(s.base, root); err != nil {
 		return err
 	}
 	lock, err := lockFile(ctx, filepath.Join(path, "lock"), unix.LOCK_EX)
@@ -134,6 +140,27 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	if err := unix.Flock(s.server.fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		s.server.close()
 		return s.base.fail("lock", s.name, err)
+	}
+	return nil
+}
+
+// serverName is what a server calls its directory: its process, and a random number.
+var serverName = regexp.MustCompile(`^[0-9]+-[0-9a-f]{16}$`)
+
+// ours makes sure that everything in BASE is of the kind that we leave there: a directory of that name can be
+// someone else's, above all in a workspace, and nothing in it is to be swept.
+func (s *scratch) ours() error {
+	names, err := s.base.list("")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case name == "lock", name == ".gitignore", name == historyName:
+		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName.MatchString(name):
+		default:
+			return fmt.Errorf("%s is there and not airlock's own: %s is in it", Quote(s.base.path), Quote(name))
+		}
 	}
 	return nil
 }
@@ -166,7 +193,7 @@ func (s *scratch) sweep() error {
 			s.addKept(name)
 			continue
 		}
-		if name == historyName {
+		if !serverName.MatchString(name) {
 			continue
 		}
 		server, err := s.base.sub(name)
