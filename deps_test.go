@@ -40,6 +40,7 @@ var imports = map[string]struct {
 	"internal/mcpclient": {nil, "it stands outside as a client does, and must not share the server's mistakes"},
 	"internal/demo":      {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},
 	"internal/bench":     {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},
+	"internal/posix":     {nil, "it drives the binary, as a person does, and must not share the product's mistakes"},
 	"internal/gotest":    {nil, "it runs tests of every package and is none of them"},
 }
 
