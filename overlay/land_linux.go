@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -282,7 +281,8 @@ func (l *lander) late(s step) error {
 	return nil
 }
 
-// takeBack makes the workspace what it was, after a step failed.
+// takeBack makes the workspace what it was, after a step failed. Where it can't, whoever comes next does, as
+// after the death of this process.
 func (l *lander) takeBack(cause error) error {
 	err := l.rollBack()
 	if err == nil {
@@ -291,10 +291,9 @@ func (l *lander) takeBack(cause error) error {
 	if err == nil {
 		return cause
 	}
+	// The journal stays, and the layer with what was there: what the filesystem refuses now it may grant later.
 	l.t.stuck = true
-	base := l.w.scratch.base
-	aside := l.w.setAside(filepath.Join(base.path, interruptedPrefix+l.runID), base, joinPath(l.w.scratch.name, l.runID), err)
-	return errors.Join(fmt.Errorf("%w; and what had landed could not be taken back, the layer is kept: %w", cause, err), aside)
+	return fmt.Errorf("%w; and what had landed could not be taken back yet, which the next run or start tries again: %w", cause, err)
 }
 
 // openable lists the directories of the workspace that steps change names in and that are not writable

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	case asRun:
 		fmt.Fprintln(os.Stderr, becomeRun(os.Args[1], os.Args[2]))
 		os.Exit(exitNoMount)
+	case onSmall:
+		small()
+		os.Exit(0)
 	case asServer:
 		serve()
 	case asKilled:

@@ -276,6 +276,12 @@ func (s *scratch) interrupted() []string {
 	return slices.Clone(s.kept)
 }
 
+// leave lets go of what this server made.
+func (s *scratch) leave() {
+	s.base.close()
+	s.server.close()
+}
+
 // close removes what this server made, and BASE if nobody else needs it.
 func (s *scratch) close() error {
 	defer s.base.close()

@@ -156,9 +156,19 @@ func (w *Workspace) Interrupted() []string {
 	return slices.Compact(kept)
 }
 
+// closeScratch removes this server's scratch, unless it holds what a landing took out of the workspace that
+// can't be given back yet: then it is left to the next server.
+func (w *Workspace) closeScratch() error {
+	if err := w.recover(); err != nil {
+		w.scratch.leave()
+		return err
+	}
+	return w.scratch.close()
+}
+
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {
-	err := errors.Join(w.closeGits(), w.changeRoot(w.scratch.close))
+	err := errors.Join(w.closeGits(), w.changeRoot(w.closeScratch))
 	if w.away != nil {
 		w.left = append(w.left, w.away)
 	}
