@@ -120,6 +120,11 @@ func (c *collector) entry(p place, e entry) error {
 		return nil
 	case c.filter.ignored(e.path, isDir):
 		return nil
+	case c.filter.hidden.Hides(e.path, isDir) || e.host.kind != absent && c.filter.hidden.Hides(e.path, e.host.kind == directory):
+		if !e.gone {
+			c.withhold(e.path, whyHidden)
+		}
+		return nil
 	case e.gone:
 		_, err := c.removed(p, e.path, e.host, false)
 		return err
@@ -137,6 +142,13 @@ func (c *collector) entry(p place, e entry) error {
 	}
 	return c.putFile(p, e)
 }
+
+// whyHidden is why a change of a path that runs can't see does not land, and whyHolds why a directory stays.
+// The name of what it holds is not said: the run shall not learn it.
+const (
+	whyHidden = "hidden"
+	whyHolds  = "stays, with what is hidden in it"
+)
 
 // reserved names are those of airlock's own directories.
 func reserved(name string) bool {
@@ -194,9 +206,14 @@ func (c *collector) replaceDir(p place, e entry) error {
 	}
 	if !gone {
 		ch.conflict = c.dirTouched(e.host) || slices.ContainsFunc(c.changes[changes:], func(ch change) bool { return ch.conflict })
+		onlyHidden := !slices.ContainsFunc(c.withheld[withheld:], func(w Withheld) bool { return w.Why != whyHolds })
 		c.changes, c.withheld = c.changes[:changes], c.withheld[:withheld]
 		if !ch.conflict {
-			c.withhold(e.path, "in the place of protected paths")
+			why := "in the place of protected paths"
+			if onlyHidden {
+				why = "in the place of hidden paths"
+			}
+			c.withhold(e.path, why)
 			return nil
 		}
 		ch.host = e.host

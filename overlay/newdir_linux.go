@@ -95,6 +95,8 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 	case reserved(e.name):
 		s.c.withhold(e.path, "reserved name")
 	case s.c.filter.ignored(e.path, isDir):
+	case s.c.filter.hidden.Hides(e.path, isDir):
+		s.c.withhold(e.path, whyHidden)
 	case e.run.kind == special:
 		s.c.withhold(e.path, e.run.what)
 	case s.c.filter.protected(e.path, e.run.kind, p.gits):

@@ -33,6 +33,7 @@ type filter struct {
 	// would put a protected path elsewhere, under a name that nothing protects.
 	leading []glob
 	ignore  []glob
+	hidden  Hidden
 }
 
 func newFilter(c Config) (filter, error) {

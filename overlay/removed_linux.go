@@ -13,6 +13,11 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 		return true, nil
 	case ignored && !inside:
 		return false, nil
+	case c.filter.hidden.Hides(path, isDir):
+		if inside {
+			c.withhold(parentPath(path), whyHolds)
+		}
+		return false, nil
 	case reserved(baseName(path)):
 		return false, nil
 	case c.filter.protected(path, host.kind, p.gits):

@@ -21,6 +21,7 @@ type Txn struct {
 	dir     *tree // BASE/SERVER/RUN
 	upper   *tree
 	landing *tree // RUN/landing
+	mask    *mask // nil if nothing is hidden
 	what    string
 	begin   marker
 	trusted bool
@@ -90,7 +91,12 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	defer lock.unlock()
-	t.begin, err = takeMarker(ctx, t.dir)
+	if t.begin, err = takeMarker(ctx, t.dir); err != nil {
+		return err
+	}
+	// After the marker: a mask repeats the modes of directories, and one that someone changes once it did
+	// is a conflict.
+	t.mask, err = t.w.masks.take(t.begin.at)
 	return err
 }
 
@@ -106,6 +112,7 @@ func (t *Txn) Layer() Layer {
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
 		Work:  filepath.Join(t.dir.path, "work"),
+		Mask:  t.w.masks.path(t.mask),
 	}
 }
 
@@ -166,8 +173,9 @@ func (t *Txn) end() error {
 		}
 	}
 	defer t.dir.close()
+	err := t.w.masks.release(t.mask)
 	if t.stuck {
-		return nil // it was put aside
+		return err // it was put aside
 	}
-	return removeTree(t.w.scratch.server.fd, t.run)
+	return errors.Join(err, removeTree(t.w.scratch.server.fd, t.run))
 }

@@ -23,6 +23,7 @@ type Workspace struct {
 	own     *tree // state, held open
 	config  Config
 	filter  filter
+	masks   *masks // nil if nothing is hidden
 	scratch *scratch
 	trusted bool   // ctimes of its filesystem can be trusted
 	hook    func() // see point
@@ -99,6 +100,15 @@ func (w *Workspace) open(stateDir string) (err error) {
 		w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt)
 		return err
 	})
+}
+
+// Hide keeps paths from the runs that begin from now on: they look absent, and what a run writes at one
+// does not land. It is called before the first transaction.
+func (w *Workspace) Hide(h Hidden) {
+	w.filter.hidden, w.masks = h, nil
+	if len(h.rules) > 0 {
+		w.masks = &masks{dir: w.scratch.server, index: newHiddenIndex(h, w.root, w.trusted)}
+	}
 }
 
 // changeRoot calls f, which may make and remove names of ours in the workspace, and leaves a

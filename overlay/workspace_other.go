@@ -17,6 +17,9 @@ type Workspace struct{}
 // Open fails: transactions need overlayfs.
 func Open(dir, stateDir string, c Config) (*Workspace, error) { return nil, errUnsupported }
 
+// Hide does nothing.
+func (w *Workspace) Hide(h Hidden) {}
+
 // Interrupted returns nothing.
 func (w *Workspace) Interrupted() []string { return nil }
 
