@@ -41,7 +41,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
-		if options.Layers, err = overlay.Open(o.dir, p.state, o.settings.Workspace); err != nil {
+		if options.Layers, err = o.transactions(p); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
 		for _, left := range leftOfLandings(options.Layers) {
@@ -49,6 +49,20 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 		}
 	}
 	return tools.NewRunner(options), nil
+}
+
+// transactions opens the transactions of the workspace, as the settings have them.
+func (o opened) transactions(p places) (*overlay.Workspace, error) {
+	hidden, err := overlay.NewHidden(o.settings.Sandbox.Hide)
+	if err != nil {
+		return nil, err
+	}
+	w, err := overlay.Open(o.dir, p.state, o.settings.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	w.Hide(hidden)
+	return w, nil
 }
 
 // leftOfLandings says, a sentence each, where the remains of landings are that could not be taken back.

@@ -64,6 +64,7 @@ func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (s
 			Target: w.view.Workspace,
 			Upper:  layer.Upper,
 			Work:   layer.Work,
+			Mask:   layer.Mask,
 		})
 	}
 	env := w.view.Env
