@@ -19,6 +19,8 @@ type collector struct {
 	state  string
 	filter filter
 
+	hiding  []hidingDir // what the mask showed of the workspace's directories
+
 	begin   stamp
 	trusted bool
 
@@ -35,7 +37,7 @@ type collector struct {
 // collect walks the layer.
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
-		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
+		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter, hiding: t.hiding,
 		begin: t.begin.at, trusted: trusted, modes: t.modes,
 	}
 	run, err := statAt(c.upper.fd, "")
@@ -260,6 +262,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	}
 	switch {
 	case e.run.mode == e.host.mode || !e.marks.copied && !next.opaque:
+	case e.marks.copied && c.shown(e.path, e.run.mode): // the host changed it
 	case c.filter.protected(e.path, directory, p.gits):
 		c.withhold(e.path, "protected")
 	default:
@@ -269,6 +272,11 @@ func (c *collector) mergeDir(p place, e entry) error {
 		})
 	}
 	return c.dir(next)
+}
+
+// shown reports whether a mask showed a directory with this mode when the run began.
+func (c *collector) shown(path string, mode uint32) bool {
+	return slices.ContainsFunc(c.hiding, func(d hidingDir) bool { return d.path == path && d.inode.mode == mode })
 }
 
 // hostHasMore reports whether a directory of the workspace has a name that the layer's has not.

@@ -21,7 +21,8 @@ import (
 type hiddenIndex struct {
 	hidden  Hidden
 	host    *tree
-	trusted bool // ctimes of the workspace's filesystem can be trusted
+	trusted bool   // ctimes of the workspace's filesystem can be trusted
+	own     string // a directory of ours in the root, where there is nothing to look for; "" if there is none
 	root    knownDir
 }
 
@@ -136,6 +137,9 @@ func (l *looking) read(d *knownDir, path string) (i inode, there bool, err error
 	}
 	h := l.x.hidden
 	take := func(name string, k kind) {
+		if path == "" && name == l.x.own {
+			return
+		}
 		hidden, in := h.enter(d.progress, name, k == directory)
 		switch {
 		case hidden:

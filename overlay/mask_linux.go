@@ -33,30 +33,30 @@ type mask struct {
 	runs int // that use it
 }
 
-// take returns the mask for a run that begins now; nil if there is nothing to hide. The caller gives it
-// back by release.
-func (m *masks) take(now stamp) (*mask, error) {
+// take returns the mask for a run that begins now, nil if there is nothing to hide, and the directories
+// that it shows in place of the workspace's, as they were just now. The caller gives it back by release.
+func (m *masks) take(now stamp) (*mask, []hidingDir, error) {
 	if m == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	dirs, err := m.index.look(now)
 	if err != nil {
-		return nil, fmt.Errorf("look for what is hidden: %w", err)
+		return nil, nil, fmt.Errorf("look for what is hidden: %w", err)
 	}
 	if m.current == nil || !slices.EqualFunc(m.current.dirs, dirs, hidingDir.hidesLike) {
 		if err := m.renew(dirs); err != nil {
-			return nil, fmt.Errorf("hide paths: %w", err)
+			return nil, nil, fmt.Errorf("hide paths: %w", err)
 		}
 	} else if err := m.refresh(dirs); err != nil {
-		return nil, fmt.Errorf("hide paths: %w", err)
+		return nil, nil, fmt.Errorf("hide paths: %w", err)
 	}
 	if len(dirs) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	m.current.runs++
-	return m.current, nil
+	return m.current, dirs, nil
 }
 
 // hidesLike reports whether two directories hide the same, whatever else became of them.

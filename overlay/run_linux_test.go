@@ -46,12 +46,20 @@ func becomeRun(layer, script string) error {
 	if err != nil {
 		return fmt.Errorf("fsopen: %w", err)
 	}
-	for key, dir := range map[string]string{"lowerdir": l.Lower, "upperdir": l.Upper, "workdir": l.Work} {
-		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return err
+	lower := []string{l.Lower}
+	if l.Mask != "" {
+		lower = []string{l.Mask, l.Lower}
+	}
+	for key, dirs := range map[string][]string{"lowerdir": lower, "upperdir": {l.Upper}, "workdir": {l.Work}} {
+		var paths []string
+		for _, dir := range dirs {
+			fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+			if err != nil {
+				return err
+			}
+			paths = append(paths, fmt.Sprintf("/proc/self/fd/%d", fd))
 		}
-		if err := unix.FsconfigSetString(fs, key, fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+		if err := unix.FsconfigSetString(fs, key, strings.Join(paths, ":")); err != nil {
 			return fmt.Errorf("fsconfig %s: %w", key, err)
 		}
 	}

@@ -22,6 +22,7 @@ type Txn struct {
 	upper   *tree
 	landing *tree // RUN/landing
 	mask    *mask // nil if nothing is hidden
+	hiding  []hidingDir
 	what    string
 	begin   marker
 	trusted bool
@@ -96,7 +97,7 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	}
 	// After the marker: a mask repeats the modes of directories, and one that someone changes once it did
 	// is a conflict.
-	t.mask, err = t.w.masks.take(t.begin.at)
+	t.mask, t.hiding, err = t.w.masks.take(t.begin.at)
 	return err
 }
 

@@ -108,6 +108,9 @@ func (w *Workspace) Hide(h Hidden) {
 	w.filter.hidden, w.masks = h, nil
 	if len(h.rules) > 0 {
 		w.masks = &masks{dir: w.scratch.server, index: newHiddenIndex(h, w.root, w.trusted)}
+		if w.scratch.inside {
+			w.masks.index.own = insideName
+		}
 	}
 }
 
