@@ -76,6 +76,7 @@ func TestNarrowing(t *testing.T) {
 		{"sandbox.read", `[]`, `["/srv/x"]`, false, ""},
 		{"sandbox.read", `["/srv/x"]`, `[]`, false, ""},
 		{"sandbox.hide", `[".env"]`, `["keys/**"]`, true, `[".env", "keys/**"]`},
+		{"sandbox.hide", `[".env"]`, `["!.env"]`, false, ""},
 		{"sandbox.pass_env", `["LANG"]`, `["*"]`, false, ""},
 		{"sandbox.env", `{}`, `{ LD_PRELOAD = "x" }`, false, ""},
 		{"sandbox.cache", `"4GiB"`, `"1GiB"`, false, ""},

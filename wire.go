@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -106,6 +107,7 @@ func unheld(backend sandbox.Backend, l tools.Limits) []string {
 func (s settings) describe() tools.Policy {
 	return tools.Policy{
 		Direct:  s.Unconfined(),
+		Hides:   len(s.Sandbox.Hide) > 0,
 		LandOn:  s.Workspace.LandOn,
 		Network: s.Network.Mode,
 		Allow:   s.Network.Allow,
@@ -134,6 +136,10 @@ func (o opened) view(system *sandbox.System, environ []string) (tools.View, erro
 	if system.Visible("/bin/bash") {
 		shell = "/bin/bash"
 	}
+	hidden, err := overlay.NewHidden(o.settings.Sandbox.Hide)
+	if err != nil {
+		return tools.View{}, err
+	}
 	account := system.Account
 	env := []string{
 		"PATH=" + strings.Join(system.Path, ":"),
@@ -154,13 +160,17 @@ func (o opened) view(system *sandbox.System, environ []string) (tools.View, erro
 		Mounts:    mounts,
 		Env:       lastOfEach(append(env, o.settings.Sandbox.Environ(environ)...)),
 		Shell:     shell,
+		Hidden:    hidden,
 		Python: envs.FindOptions{
 			Config:       o.settings.Python.Interpreter,
 			Workspace:    o.dir,
 			Path:         lookup(environ, "PATH"),
 			PyenvVersion: lookup(environ, "PYENV_VERSION"),
 			Visible: func(path string) bool {
-				return o.settings.Unconfined() || liesIn(path, o.dir) || system.Visible(path)
+				if rel, err := filepath.Rel(o.dir, path); err == nil && filepath.IsLocal(rel) {
+					return !hidden.Hides(filepath.ToSlash(rel), false)
+				}
+				return o.settings.Unconfined() || system.Visible(path)
 			},
 		},
 	}, nil

@@ -19,7 +19,7 @@ type collector struct {
 	state  string
 	filter filter
 
-	hiding  []hidingDir // what the mask showed of the workspace's directories
+	hiding []hidingDir // what the mask showed of the workspace's directories
 
 	begin   stamp
 	trusted bool

@@ -9,6 +9,8 @@ import (
 type Policy struct {
 	// Direct says that runs are not sandboxed, and write straight to the workspace.
 	Direct bool
+	// Hides says that runs do not see all of the workspace.
+	Hides bool
 	// LandOn is "success" or "exit": whether a run lands that exited with another status than 0.
 	LandOn string
 	// Network is "deny", "allowlist" or "allow".
@@ -30,6 +32,9 @@ func (p Policy) Describe() string {
 		b.WriteString("Runs are NOT sandboxed: they act as the user, and what they write is there at once, whether they end well or not.")
 	} else {
 		b.WriteString("Runs are sandboxed: they see the workspace, the system's programs and an empty home directory and /tmp, and nothing else of the host. ")
+		if p.Hides {
+			b.WriteString("Some paths of the workspace are hidden from them. ")
+		}
 		switch p.LandOn {
 		case "exit":
 			b.WriteString("The changes of a run that ends by itself, with whatever exit status, land in the workspace as one transaction; on_failure=\"discard\" keeps those of a failed run out. ")
