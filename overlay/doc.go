@@ -59,6 +59,7 @@
 //   - conflict: a path that both the run and someone else changed. The host's version stays where it
 //     is, and the run's is put beside it as NAME.conflict-RUN.
 //   - history: the landings that are done, with what they replaced, as far as [Config.Undo] goes.
+//   - mask: a lower layer above the workspace that hides paths of it from a run; see [Workspace.Hide].
 //   - withheld: a change that does not land though the run does, such as one of a protected path.
 //
 // # Limitations
@@ -85,5 +86,10 @@
 //     landing as a whole.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.
 //     Access control lists of replaced files are those of the run's version.
+//   - What someone puts at a hidden path while a run goes on is hidden from that run only if something was
+//     there before, or a pattern names just that path, or all of its directory. What is hidden in a directory
+//     that someone renames meanwhile shows under the new name.
+//   - The names of hidden files tell apart upper and lower case, on any filesystem, and another hard link
+//     with a name that is not hidden shows the file.
 //   - What git's core.hooksPath or include.path names in the workspace is not protected.
 package overlay

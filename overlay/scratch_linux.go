@@ -24,6 +24,7 @@ import (
 //	BASE/SERVER/RUN/work       overlayfs's own
 //	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
 //	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
+//	BASE/SERVER/mask-N/        what hides paths from the runs that began with it
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
 //	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
