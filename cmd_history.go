@@ -45,7 +45,8 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 		printError(a.stderr, err)
 		return exitFailed
 	}
-	w, err := o.transactions(s.places)
+	// What the person does with the history is not what runs may do.
+	w, err := o.transactions(s.places, "overlay")
 	if err != nil {
 		printError(a.stderr, err)
 		return exitFailed

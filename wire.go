@@ -42,7 +42,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
-		if options.Layers, err = o.transactions(p); err != nil {
+		if options.Layers, err = o.transactions(p, o.settings.Workspace.Mode); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
 		for _, left := range leftOfLandings(options.Layers) {
@@ -52,13 +52,15 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	return tools.NewRunner(options), nil
 }
 
-// transactions opens the transactions of the workspace, as the settings have them.
-func (o opened) transactions(p places) (*overlay.Workspace, error) {
+// transactions opens the transactions of the workspace, as the settings have them but for the mode.
+func (o opened) transactions(p places, mode string) (*overlay.Workspace, error) {
 	hidden, err := overlay.NewHidden(o.settings.Sandbox.Hide)
 	if err != nil {
 		return nil, err
 	}
-	w, err := overlay.Open(o.dir, p.state, o.settings.Workspace)
+	config := o.settings.Workspace
+	config.Mode = mode
+	w, err := overlay.Open(o.dir, p.state, config)
 	if err != nil {
 		return nil, err
 	}
@@ -106,13 +108,14 @@ func unheld(backend sandbox.Backend, l tools.Limits) []string {
 // describe is what the tools' descriptions say of the settings.
 func (s settings) describe() tools.Policy {
 	return tools.Policy{
-		Direct:  s.Unconfined(),
-		Hides:   len(s.Sandbox.Hide) > 0,
-		LandOn:  s.Workspace.LandOn,
-		Network: s.Network.Mode,
-		Allow:   s.Network.Allow,
-		Order:   s.Workspace.Order,
-		Limits:  s.Limits,
+		Direct:   s.Unconfined(),
+		ReadOnly: s.Workspace.Mode == "readonly",
+		Hides:    len(s.Sandbox.Hide) > 0,
+		LandOn:   s.Workspace.LandOn,
+		Network:  s.Network.Mode,
+		Allow:    s.Network.Allow,
+		Order:    s.Workspace.Order,
+		Limits:   s.Limits,
 	}
 }
 

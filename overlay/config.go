@@ -12,7 +12,8 @@ import (
 // [Defaults].
 type Config struct {
 	// Mode is "overlay" (runs write to a layer that lands or is discarded), "direct" (no transaction
-	// at all: the caller does not use this package) or "readonly".
+	// at all: the caller does not use this package) or "readonly" (there are views in place of
+	// transactions).
 	Mode string `toml:"mode"`
 
 	// LandOn says which runs land: "success" (exit status 0), "exit" (every normal exit) or "review"
@@ -93,7 +94,6 @@ func (c Config) Unsupported() []string {
 		name string
 		set  bool
 	}{
-		{"workspace.mode", c.Mode == "readonly"},
 		{"workspace.land_on", c.LandOn == "review"},
 	} {
 		if k.set {

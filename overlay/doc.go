@@ -41,6 +41,9 @@
 //	err = w.Diff(ctx, "7f3a", os.Stdout)
 //	report, err = w.Undo(ctx, "7f3a")
 //
+// A workspace whose mode is "readonly" has no transactions but views: what is mounted for a run shows the
+// workspace without what is hidden, and takes no writes.
+//
 // # How a conflict is found
 //
 // There is no copy of the workspace to compare with. Begin reads the clock that the filesystem stamps

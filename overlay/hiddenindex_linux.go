@@ -105,7 +105,7 @@ func (l *looking) dir(d *knownDir, path string, i inode) (there bool, err error)
 		}
 	}
 	l.found[at].inode = i
-	if len(l.found) == at+1 && !d.all && len(l.found[at].hidden) == 0 {
+	if path != "" && len(l.found) == at+1 && !d.all && len(l.found[at].hidden) == 0 {
 		l.found = l.found[:at] // nothing is hidden there
 	}
 	return true, nil

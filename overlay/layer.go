@@ -5,6 +5,8 @@ package overlay
 // the transaction and lie on the same filesystem. Mask, if it is not "", is a further lower layer above
 // Lower that hides paths of it; see [Workspace.Hide].
 //
+// Of a [View], Upper and Work are "": what is mounted is read-only.
+//
 // Upper is prepared (its root has the workspace's mode and, as far as permitted, owner, because the
 // root of the merged view shows them) and must be mounted with the userxattr option.
 type Layer struct {

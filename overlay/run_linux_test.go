@@ -51,6 +51,9 @@ func becomeRun(layer, script string) error {
 		lower = []string{l.Mask, l.Lower}
 	}
 	for key, dirs := range map[string][]string{"lowerdir": lower, "upperdir": {l.Upper}, "workdir": {l.Work}} {
+		if dirs[0] == "" {
+			continue // a view
+		}
 		var paths []string
 		for _, dir := range dirs {
 			fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)

@@ -46,7 +46,9 @@ type scratch struct {
 	inside bool   // BASE lies in the workspace, and runs must not see it
 	own    bool   // BASE is ours to remove once it is empty
 	mode   uint32 // of the directories on the way to a layer
-	doubt  bool   // a journal could not be read: any landing of a dead server may be the one
+	// anywhere is set where nothing lands from: BASE need not be on the workspace's filesystem.
+	anywhere bool
+	doubt    bool // a journal could not be read: any landing of a dead server may be the one
 
 	mu   sync.Mutex
 	kept []string
@@ -55,11 +57,7 @@ type scratch struct {
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
 // makes this server's directory.
 func openScratch(ctx context.Context, root *tree, owner inode, id, state string, doubt bool) (*scratch, error) {
-	mode := uint32(0o700)
-	foreign := os.Geteuid() == 0 && owner.uid != 0
-	if foreign {
-		mode = 0o711 // runs have the owner's identity, and must get through
-	}
+	mode, foreign := scratchMode(owner)
 	var causes []error
 	for _, c := range []*scratch{
 		{base: &tree{path: filepath.Join(state, "layers")}},
@@ -77,6 +75,14 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 		causes = append(causes, err)
 	}
 	return nil, fmt.Errorf("overlay: no place for layers on the filesystem of %s: %w", root.path, errors.Join(causes...))
+}
+
+// scratchMode is the mode of the directories on the way to a layer, and whether somebody else's runs use it.
+func scratchMode(owner inode) (mode uint32, foreign bool) {
+	if os.Geteuid() == 0 && owner.uid != 0 {
+		return 0o711, true // runs have the owner's identity, and must get through
+	}
+	return 0o700, false
 }
 
 func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign bool) (err error) {
@@ -109,8 +115,10 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
 		return fmt.Errorf("%s is there and not ours alone", path)
 	}
-	if err := sameFilesystem(s.base, root); err != nil {
-		return err
+	if !s.anywhere {
+		if err := sameFilesystem(s.base, root); err != nil {
+			return err
+		}
 	}
 	lock, err := lockFile(ctx, filepath.Join(path, "lock"), unix.LOCK_EX)
 	if err != nil {

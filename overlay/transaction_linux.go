@@ -37,6 +37,9 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	if run == "" || len(run) > 64 || strings.Trim(run, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		return nil, fmt.Errorf("overlay: %q is not the id of a run", run)
 	}
+	if w.config.Mode == "readonly" {
+		return nil, errReadOnly
+	}
 	if err := w.unmoved(); err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}

@@ -97,6 +97,10 @@ func (w *Workspace) open(stateDir string) (err error) {
 		if err != nil {
 			return err
 		}
+		if w.config.Mode == "readonly" {
+			w.scratch, err = w.openViews(doubt)
+			return err
+		}
 		w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt)
 		return err
 	})

@@ -26,6 +26,18 @@ func (w *Workspace) Interrupted() []string { return nil }
 // Begin fails.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) { return nil, errUnsupported }
 
+// View is the workspace for one run that may only read it.
+type View struct{}
+
+// View fails.
+func (w *Workspace) View(ctx context.Context) (*View, error) { return nil, errUnsupported }
+
+// Layers returns nothing.
+func (v *View) Layers() []Layer { return nil }
+
+// Close does nothing.
+func (v *View) Close() error { return nil }
+
 // Close does nothing.
 func (w *Workspace) Close() error { return nil }
 

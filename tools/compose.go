@@ -60,6 +60,10 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 		spec.Network = sandbox.NetworkHost
 	}
 	for _, l := range layers {
+		if l.Upper == "" && l.Mask == "" {
+			spec.Mounts = append(spec.Mounts, sandbox.Mount{Kind: sandbox.MountBind, Source: l.Lower, Target: l.Lower})
+			continue
+		}
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{
 			Kind:   sandbox.MountOverlay,
 			Source: l.Lower,

@@ -9,6 +9,8 @@ import (
 type Policy struct {
 	// Direct says that runs are not sandboxed, and write straight to the workspace.
 	Direct bool
+	// ReadOnly says that runs can't write to the workspace.
+	ReadOnly bool
 	// Hides says that runs do not see all of the workspace.
 	Hides bool
 	// LandOn is "success" or "exit": whether a run lands that exited with another status than 0.
@@ -35,13 +37,18 @@ func (p Policy) Describe() string {
 		if p.Hides {
 			b.WriteString("Some paths of the workspace are hidden from them. ")
 		}
-		switch p.LandOn {
-		case "exit":
+		switch {
+		case p.ReadOnly:
+			b.WriteString("The workspace is READ-ONLY for them: a write there fails (EROFS), and nothing lands. They can write to /tmp and the home directory, which are gone afterwards. ")
+		case p.LandOn == "exit":
 			b.WriteString("The changes of a run that ends by itself, with whatever exit status, land in the workspace as one transaction; on_failure=\"discard\" keeps those of a failed run out. ")
 		default:
 			b.WriteString("The changes of a run that exits with 0 land in the workspace as one transaction; after any other exit they are discarded, unless on_failure=\"keep\". ")
 		}
-		b.WriteString("A run that times out, is killed or reaches a limit leaves the workspace as it was. Nothing outside the workspace lasts, and no process outlives its run.")
+		if !p.ReadOnly {
+			b.WriteString("A run that times out, is killed or reaches a limit leaves the workspace as it was. ")
+		}
+		b.WriteString("Nothing outside the workspace lasts, and no process outlives its run.")
 	}
 	b.WriteByte(' ')
 	switch p.Network {
@@ -78,6 +85,9 @@ func (p Policy) instructions() string {
 	b.WriteString("airlock runs commands and Python code in a workspace.\n")
 	if p.Direct {
 		b.WriteString("- There is no sandbox and no transaction here: everything that a run does is done, and stays done.\n")
+	} else if p.ReadOnly {
+		b.WriteString("- The workspace is read-only here. Runs can look and compute, and write to /tmp and the home directory, which last for one call; nothing lands in the workspace. If something is to be changed there, say so to the user.\n")
+		b.WriteString("- Calls share nothing: no variables, no working directory, no background processes, no files in /tmp or the home directory. Put what belongs together into one call.\n")
 	} else {
 		b.WriteString("- Each call is one transaction. If it ends well, its changes land in the workspace together; else it is as if it had never run. The line \"workspace: …\" of each result says which.\n")
 		b.WriteString("- So let a command fail if its work is not to stay (set -e, &&), and pass on_failure=\"keep\" where it may fail and its files are wanted all the same, as with tests that write reports.\n")
