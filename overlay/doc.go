@@ -24,7 +24,7 @@
 //
 //	txn, err := w.Begin(ctx, "7f3a")
 //	…
-//	// Mount txn.Layer() and run something in it. When the last process is gone and the mount is:
+//	// Mount txn.Layers() and run something in it. When the last process is gone and the mount is:
 //	report, err := txn.Land(ctx) // or txn.Discard("timeout")
 //	fmt.Println(report.Summary())
 //
@@ -94,5 +94,10 @@
 //     that someone renames meanwhile shows under the new name.
 //   - The names of hidden files tell apart upper and lower case, on any filesystem, and another hard link
 //     with a name that is not hidden shows the file.
+//   - What is mounted in the workspace has a layer of its own in a run, and nothing that is changed there
+//     lands. In a user namespace no directory with a mount inside can be an overlay's lower layer: the
+//     run works on a private copy then, whose cost grows with the workspace.
+//   - Sockets, FIFOs, devices and what the server can't read are not in a private copy. Of attributes it
+//     has those of the user class and access control lists.
 //   - What git's core.hooksPath or include.path names in the workspace is not protected.
 package overlay

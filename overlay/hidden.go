@@ -127,6 +127,15 @@ func (h Hidden) enter(p progress, name string, isDir bool) (hidden bool, in prog
 	return hidden, in
 }
 
+// in is the progress in a directory that is not hidden; none where nothing in it can be.
+func (h Hidden) in(path string) progress {
+	p := h.begin()
+	for name := range strings.SplitSeq(path, "/") {
+		_, p = h.enter(p, name, true)
+	}
+	return p
+}
+
 // hidesAll reports whether everything in a directory is hidden, whatever its name.
 func (h Hidden) hidesAll(p progress) bool {
 	return slices.ContainsFunc(p, func(one progressOf) bool {
