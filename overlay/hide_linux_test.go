@@ -238,3 +238,32 @@ func TestHideUnreadable(t *testing.T) {
 	f.land(txn)
 	f.host("grep -q SECRET d/closed/x.key")
 }
+
+// TestHideInMounts hides in what is mounted in a workspace, and in the private copy that stands in for the
+// workspace then.
+func TestHideInMounts(t *testing.T) {
+	if !inOwnMounts(t) {
+		return
+	}
+	f := onDisk(t, "echo SECRET > .env; mkdir -p a sec; echo SECRET > a/.env; echo SECRET > sec/key; echo v > a/v")
+	for _, dir := range []string{"data", "data/inner", "sec/tmp", "plain"} {
+		mountOn(t, "tmpfs", "none", filepath.Join(f.dir, dir), 0, "mode=755")
+		write(t, filepath.Join(f.dir, dir, ".env"), "SECRET\n")
+		write(t, filepath.Join(f.dir, dir, "v"), "seen\n")
+	}
+	f.hide(".env", "sec/", "!/plain/v")
+	txn := f.begin()
+	runOn(t, txn.Layers(), `! cat .env; ! cat a/.env; ! ls -d sec; ! cat data/.env; ! cat data/inner/.env; ! cat plain/.env
+		test "$(cat data/v data/inner/v plain/v | sort -u)" = seen; ! (grep -rs SECRET .); ! (ls -aR | grep -e env -e sec)
+		echo mine > .env; echo mine > plain/.env; rm -rf a; echo ok > ok`)
+	report := f.land(txn)
+	if !cmp.Equal(report.Added, []string{"ok"}) || !cmp.Equal(report.Deleted, []string{"a/v"}) {
+		t.Errorf("%+v", report)
+	}
+	for _, w := range report.Withheld {
+		if strings.Contains(w.Path, "sec") || strings.Contains(strings.Join(report.Notes, " "), "sec") {
+			t.Errorf("told of what is hidden: %+v", report)
+		}
+	}
+	f.host("grep -q SECRET .env; grep -q SECRET a/.env; grep -q SECRET sec/key; grep -q SECRET plain/.env; grep -q SECRET data/inner/.env; test -e sec/tmp/v")
+}
