@@ -55,7 +55,11 @@ func TestHide(t *testing.T) {
 			run:   "echo mine > .env; cat .env; echo mine > a/.env; mkdir sec; echo mine > sec/key; mkdir -p none/x new/d; echo y > none/x/y; echo z > new/.env; echo k > new/d/a.key; echo ok > a/ok; echo gone > b.key; rm b.key",
 			want: Report{Added: []string{"a/ok"}, Withheld: []Withheld{
 				{".env", "hidden"},
-				{"a/.env", "hidden"}, {"new/.env", "hidden"}, {"new/d/a.key", "hidden"}, {"none/x", "hidden"}, {"sec", "hidden"},
+				{"a/.env", "hidden"},
+				{"new/.env", "hidden"},
+				{"new/d/a.key", "hidden"},
+				{"none/x", "hidden"},
+				{"sec", "hidden"},
 			}},
 			check: "grep -q SECRET .env; grep -q SECRET sec/key; ! test -e a/.env; ! test -e none; ! test -e new; test -f a/ok",
 		},
