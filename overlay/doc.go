@@ -102,8 +102,8 @@
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.
 //     Access control lists of replaced files are those of the run's version.
 //   - What someone puts at a hidden path while a run goes on is hidden from that run only if something was
-//     there before, or a pattern names just that path, or all of its directory. What is hidden in a directory
-//     that someone renames meanwhile shows under the new name.
+//     there before, or a pattern names just that path, or all that its directory holds. What is hidden in one
+//     that someone makes or renames meanwhile shows.
 //   - The names of hidden files tell apart upper and lower case, on any filesystem, and another hard link
 //     with a name that is not hidden shows the file.
 //   - What is mounted in the workspace has a layer of its own in a run, and nothing that is changed there
