@@ -64,7 +64,9 @@ func (o opened) transactions(p places, mode string) (*overlay.Workspace, error) 
 	if err != nil {
 		return nil, err
 	}
-	w.Hide(hidden)
+	if err := w.Hide(hidden); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	return w, nil
 }
 

@@ -154,7 +154,9 @@ func TestPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			hidden, _ := NewHidden([]string{"*", "!a", "!b", "!b/c", "!secrets", "upper/"})
-			w.Hide(hidden)
+			if err := w.Hide(hidden); err != nil {
+				t.Fatal(err)
+			}
 			txn, err := w.Begin(context.Background(), "r1")
 			if err != nil {
 				t.Fatal(err)
@@ -162,7 +164,7 @@ func TestPlaces(t *testing.T) {
 			if !strings.HasPrefix(txn.Layer().Upper, tt.where) {
 				t.Errorf("the layer is %s, not in %s", txn.Layer().Upper, tt.where)
 			}
-			run(t, txn.Layer(), "! test -e .airlock; ! test -e secrets/key; test -d secrets; ! ls .airlock; echo 2 > a; mkdir b; echo 3 > b/c")
+			run(t, txn.Layer(), "! test -e .airlock || exit 9; ! test -e secrets/key || exit 9; test -d secrets; ! ls .airlock || exit 9; echo 2 > a; mkdir b; echo 3 > b/c")
 			report, err := txn.Land(context.Background())
 			if err != nil {
 				t.Fatal(err)

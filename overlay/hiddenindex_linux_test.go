@@ -76,7 +76,9 @@ func TestHiddenIndexSeesChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Hide(h)
+	if err := f.Hide(h); err != nil {
+		t.Fatal(err)
+	}
 	r := rand.New(rand.NewPCG(5, 6))
 	path := func() string {
 		names := []string{"a", "b", "k", "s", ".env", "x", "open", "p.key"}

@@ -19,7 +19,9 @@ func (f *fixture) hide(patterns ...string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.Hide(h)
+	if err := f.Hide(h); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // TestHide goes through what a run sees of hidden paths, and what lands of what it does to them. Each

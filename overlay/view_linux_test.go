@@ -38,7 +38,9 @@ func TestView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Hide(hidden)
+	if err := w.Hide(hidden); err != nil {
+		t.Fatal(err)
+	}
 	v, err := w.View(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ type Workspace struct {
 	filter  filter
 	masks   *masks // nil if nothing is hidden
 	scratch *scratch
+	views   *scratch // where masks lie if that can't be scratch, or nil
 	trusted bool   // ctimes of its filesystem can be trusted
 	hook    func() // see point
 
@@ -110,15 +111,22 @@ func (w *Workspace) open(stateDir string) (err error) {
 }
 
 // Hide keeps paths from the runs that begin from now on: they look absent, and what a run writes at one
-// does not land. It is called before the first transaction.
-func (w *Workspace) Hide(h Hidden) {
-	w.filter.hidden, w.masks = h, nil
-	if len(h.rules) > 0 {
-		w.masks = &masks{dir: w.scratch.server, index: newHiddenIndex(h, w.root, w.trusted)}
-		if w.scratch.inside {
-			w.masks.index.own = insideName
-		}
+// does not land. It is called once, before the first transaction.
+func (w *Workspace) Hide(h Hidden) error {
+	if w.filter.hidden = h; len(h.rules) == 0 {
+		return nil
 	}
+	w.masks = &masks{dir: w.scratch.server, index: newHiddenIndex(h, w.root, w.trusted)}
+	if !w.scratch.inside {
+		return nil
+	}
+	// One lower layer can't lie in another.
+	views, err := w.openViews(false)
+	if err != nil {
+		return fmt.Errorf("overlay: no place for what hides paths: %w", err)
+	}
+	w.views, w.masks.dir, w.masks.index.own = views, views.server, insideName
+	return nil
 }
 
 // changeRoot calls f, which may make and remove names of ours in the workspace, and leaves a
@@ -157,6 +165,9 @@ func (w *Workspace) Interrupted() []string {
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {
 	err := w.changeRoot(w.scratch.close)
+	if w.views != nil {
+		err = errors.Join(err, w.views.close())
+	}
 	return errors.Join(err, w.own.close(), w.root.close())
 }
 

@@ -17,8 +17,8 @@ type Workspace struct{}
 // Open fails: transactions need overlayfs.
 func Open(dir, stateDir string, c Config) (*Workspace, error) { return nil, errUnsupported }
 
-// Hide does nothing.
-func (w *Workspace) Hide(h Hidden) {}
+// Hide fails.
+func (w *Workspace) Hide(h Hidden) error { return errUnsupported }
 
 // Interrupted returns nothing.
 func (w *Workspace) Interrupted() []string { return nil }
