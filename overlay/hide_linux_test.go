@@ -281,3 +281,17 @@ func TestHideInMounts(t *testing.T) {
 	}
 	f.host("grep -q SECRET .env; grep -q SECRET a/.env; grep -q SECRET sec/key; grep -q SECRET plain/.env; grep -q SECRET data/inner/.env; test -e sec/tmp/v")
 }
+
+// TestHideAway hides in a workspace whose filesystem holds no layers, and so no mask.
+func TestHideAway(t *testing.T) {
+	if !inOwnMounts(t) {
+		return
+	}
+	f := onOverlay(t, "echo SECRET > .env; mkdir -p a sec; echo SECRET > a/.env; echo SECRET > sec/key; echo v > a/v")
+	f.hide(".env", "sec/")
+	_, report := f.otherwise(strictly("! cat .env; ! cat a/.env; ! ls -d sec; test -e a/v; echo mine > .env; rm -rf a; echo ok > ok"), func() {})
+	if !cmp.Equal(report.Added, []string{"ok"}) || !cmp.Equal(report.Deleted, []string{"a/v"}) {
+		t.Errorf("%+v", report)
+	}
+	f.host("grep -q SECRET .env; grep -q SECRET a/.env; grep -q SECRET sec/key")
+}

@@ -3,6 +3,7 @@ package overlay
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,6 @@ import (
 // A mask serves any number of runs and never changes in what it hides, since overlays remember what they
 // looked up. If something else is to be hidden, the next run gets a new one.
 type masks struct {
-	dir   *tree // where masks lie: this server's directory
 	index *hiddenIndex
 
 	mu      sync.Mutex
@@ -28,6 +28,7 @@ type masks struct {
 }
 
 type mask struct {
+	in   *tree // the directory of this server, on the filesystem of the layers
 	name string
 	dirs []hidingDir
 	runs int // that use it
@@ -35,7 +36,7 @@ type mask struct {
 
 // take returns the mask for a run that begins now, nil if there is nothing to hide, and the directories
 // that it shows in place of the workspace's, as they were just now. The caller gives it back by release.
-func (m *masks) take(now stamp) (*mask, []hidingDir, error) {
+func (m *masks) take(now stamp, in *tree) (*mask, []hidingDir, error) {
 	if m == nil {
 		return nil, nil, nil
 	}
@@ -45,8 +46,8 @@ func (m *masks) take(now stamp) (*mask, []hidingDir, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for what is hidden: %w", err)
 	}
-	if m.current == nil || !slices.EqualFunc(m.current.dirs, dirs, hidingDir.hidesLike) {
-		if err := m.renew(dirs); err != nil {
+	if m.current == nil || m.current.in != in || !slices.EqualFunc(m.current.dirs, dirs, hidingDir.hidesLike) {
+		if err := m.renew(in, dirs); err != nil {
 			return nil, nil, fmt.Errorf("hide paths: %w", err)
 		}
 	} else if err := m.refresh(dirs); err != nil {
@@ -75,30 +76,30 @@ func (m *masks) release(used *mask) error {
 	if used.runs > 0 || used == m.current {
 		return nil
 	}
-	return removeTree(m.dir.fd, used.name)
+	return removeTree(used.in.fd, used.name)
 }
 
 // path is where a mask lies; "" for none.
-func (m *masks) path(used *mask) string {
-	if used == nil {
+func (k *mask) path() string {
+	if k == nil {
 		return ""
 	}
-	return m.dir.path + "/" + used.name
+	return filepath.Join(k.in.path, k.name)
 }
 
 // renew makes a new mask. The mutex is held.
-func (m *masks) renew(dirs []hidingDir) error {
+func (m *masks) renew(in *tree, dirs []hidingDir) error {
 	if old := m.current; old != nil && old.runs == 0 {
-		if err := removeTree(m.dir.fd, old.name); err != nil {
+		if err := removeTree(old.in.fd, old.name); err != nil {
 			return err
 		}
 	}
 	m.made++
-	next := &mask{name: "mask-" + strconv.Itoa(m.made), dirs: dirs}
+	next := &mask{in: in, name: "mask-" + strconv.Itoa(m.made), dirs: dirs}
 	m.current = nil
 	if len(dirs) > 0 {
 		if err := m.build(next); err != nil {
-			return errors.Join(err, removeTree(m.dir.fd, next.name))
+			return errors.Join(err, removeTree(in.fd, next.name))
 		}
 	}
 	m.current = next
@@ -107,8 +108,8 @@ func (m *masks) renew(dirs []hidingDir) error {
 
 func (m *masks) build(k *mask) error {
 	for _, d := range k.dirs {
-		if err := unix.Mkdirat(m.dir.fd, k.at(d), 0o700); err != nil {
-			return m.dir.fail("mkdir", k.at(d), err)
+		if err := unix.Mkdirat(k.in.fd, k.at(d), 0o700); err != nil {
+			return k.in.fail("mkdir", k.at(d), err)
 		}
 		if err := m.fill(k, d); err != nil {
 			return err
@@ -128,10 +129,10 @@ func (k *mask) at(d hidingDir) string { return strings.TrimSuffix(k.name+"/"+d.p
 
 // fill makes the whiteouts of a directory.
 func (m *masks) fill(k *mask, d hidingDir) error {
-	return m.dir.at(k.at(d), func(fd int) error {
+	return k.in.at(k.at(d), func(fd int) error {
 		if d.all {
 			err := unix.Setxattr(procName(fd), "user.overlay.opaque", []byte("y"), 0)
-			return m.dir.fail("set attributes of", k.at(d), err)
+			return k.in.fail("set attributes of", k.at(d), err)
 		}
 		for i, name := range d.hidden {
 			err := error(unix.EMLINK)
@@ -142,7 +143,7 @@ func (m *masks) fill(k *mask, d hidingDir) error {
 				err = unix.Mknodat(fd, name, unix.S_IFCHR, 0)
 			}
 			if err != nil {
-				return m.dir.fail("make whiteout", joinPath(k.at(d), name), err)
+				return k.in.fail("make whiteout", joinPath(k.at(d), name), err)
 			}
 		}
 		return nil
@@ -167,8 +168,8 @@ func (m *masks) refresh(dirs []hidingDir) error {
 // resemble gives a directory of a mask what a run sees of the workspace's: owner, mode, attributes, times.
 func (m *masks) resemble(k *mask, d hidingDir) error {
 	path := k.at(d)
-	return m.dir.through(path, func(proc string) error {
-		own, err := m.dir.stat(path)
+	return k.in.through(path, func(proc string) error {
+		own, err := k.in.stat(path)
 		if err != nil {
 			return err
 		}
@@ -182,13 +183,13 @@ func (m *masks) resemble(k *mask, d hidingDir) error {
 			return err
 		}
 		if err := unix.Chmod(proc, d.inode.mode); err != nil {
-			return m.dir.fail("chmod", path, err)
+			return k.in.fail("chmod", path, err)
 		}
 		times := []unix.Timespec{
 			{Nsec: unix.UTIME_OMIT},
 			{Sec: d.inode.mtime.sec, Nsec: int64(d.inode.mtime.nsec)},
 		}
-		return m.dir.fail("set times of", path, unix.UtimesNanoAt(unix.AT_FDCWD, proc, times, 0))
+		return k.in.fail("set times of", path, unix.UtimesNanoAt(unix.AT_FDCWD, proc, times, 0))
 	})
 }
 

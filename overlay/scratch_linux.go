@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,8 @@ import (
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
 //	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
-// BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it.
+// BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it. Where that
+// filesystem can't hold what overlayfs writes, upper, work, copy, inner-N and pruned are elsewhere: see away_linux.go.
 const (
 	insideName        = ".airlock"
 	besidePrefix      = ".airlock-"
@@ -48,9 +50,7 @@ type scratch struct {
 	inside bool   // BASE lies in the workspace, and runs must not see it
 	own    bool   // BASE is ours to remove once it is empty
 	mode   uint32 // of the directories on the way to a layer
-	// anywhere is set where nothing lands from: BASE need not be on the workspace's filesystem.
-	anywhere bool
-	doubt    bool // a journal could not be read: any landing of a dead server may be the one
+	doubt  bool   // a journal could not be read: any landing of a dead server may be the one
 
 	mu   sync.Mutex
 	kept []string
@@ -67,7 +67,7 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 		{base: &tree{path: filepath.Join(root.path, insideName)}, own: true, inside: true},
 	} {
 		c.mode, c.doubt = mode, doubt
-		err := c.open(ctx, root, owner, foreign)
+		err := c.open(ctx, root, owner, foreign, sameFilesystem)
 		if err == nil {
 			return c, nil
 		}
@@ -87,7 +87,8 @@ func scratchMode(owner inode) (mode uint32, foreign bool) {
 	return 0o700, false
 }
 
-func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign bool) (err error) {
+// open takes a place, if suits says that it is one.
+func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign bool, suits func(base, root *tree) error) (err error) {
 	path := s.base.path
 	if foreign {
 		if err := reachable(filepath.Dir(path), owner.uid); err != nil {
@@ -112,15 +113,11 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 			}
 		}
 	}()
-	if i, err := statAt(s.base.fd, ""); err != nil {
+	if err := s.ours(); err != nil {
 		return err
-	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
-		return fmt.Errorf("%s is there and not ours alone", path)
 	}
-	if !s.anywhere {
-		if err := sameFilesystem(s.base, root); err != nil {
-			return err
-		}
+	if err := suits(s.base, root); err != nil {
+		return err
 	}
 	lock, err := lockFile(ctx, filepath.Join(path, "lock"), unix.LOCK_EX)
 	if err != nil {
@@ -143,6 +140,27 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	if err := unix.Flock(s.server.fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		s.server.close()
 		return s.base.fail("lock", s.name, err)
+	}
+	return nil
+}
+
+// serverName is what a server calls its directory: its process, and a random number.
+var serverName = regexp.MustCompile(`^[0-9]+-[0-9a-f]{16}$`)
+
+// ours makes sure that everything in BASE is of the kind that we leave there: a directory of that name can be
+// someone else's, above all in a workspace, and nothing in it is to be swept.
+func (s *scratch) ours() error {
+	names, err := s.base.list("")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case name == "lock", name == ".gitignore", name == historyName:
+		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName.MatchString(name):
+		default:
+			return fmt.Errorf("%s is there and not airlock's own: %s is in it", Quote(s.base.path), Quote(name))
+		}
 	}
 	return nil
 }
@@ -175,7 +193,7 @@ func (s *scratch) sweep() error {
 			s.addKept(name)
 			continue
 		}
-		if name == historyName {
+		if !serverName.MatchString(name) {
 			continue
 		}
 		server, err := s.base.sub(name)

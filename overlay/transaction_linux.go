@@ -20,6 +20,8 @@ type Txn struct {
 	w       *Workspace
 	run     string
 	dir     *tree // BASE/SERVER/RUN
+	layers  *tree // where its layers lie: the same, or a directory of that kind elsewhere
+	away    *scratch
 	upper   *tree
 	landing *tree // RUN/landing
 	mask    *mask // nil if nothing is hidden
@@ -53,7 +55,7 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
-	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}}
+	t := &Txn{w: w, run: run, dir: dir, layers: dir, away: w.awayNow(), trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
@@ -65,7 +67,13 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.upper, err = newUpper(t.dir, root, root); err != nil {
+	if t.away != nil {
+		if t.layers, err = t.away.server.mkdir(t.run, t.away.mode); err != nil {
+			t.layers = t.dir
+			return err
+		}
+	}
+	if t.upper, err = newUpper(t.layers, root, root); err != nil {
 		return err
 	}
 	if t.landing, err = t.dir.mkdir(landingName, 0o700); err != nil {
@@ -91,7 +99,7 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	}
 	// After the marker: a mask repeats the modes of directories, and one that someone changes once it did
 	// is a conflict.
-	t.mask, t.hiding, err = t.w.masks.take(t.begin.at)
+	t.mask, t.hiding, err = t.w.masks.take(t.begin.at, t.w.maskPlace(t.away))
 	return err
 }
 
@@ -154,8 +162,8 @@ func (t *Txn) Layer() Layer {
 	return Layer{
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
-		Work:  filepath.Join(t.dir.path, "work"),
-		Mask:  t.w.masks.path(t.mask),
+		Work:  filepath.Join(t.layers.path, "work"),
+		Mask:  t.mask.path(),
 	}
 }
 
@@ -232,9 +240,13 @@ func (t *Txn) end() error {
 		l.close()
 	}
 	defer t.dir.close()
-	err := t.w.masks.release(t.mask)
-	if t.stuck {
-		return err // it was put aside
+	away := t.w.masks.release(t.mask)
+	if t.layers != nil && t.layers != t.dir {
+		t.layers.close()
+		away = errors.Join(away, removeTree(t.away.server.fd, t.run))
 	}
-	return errors.Join(err, removeTree(t.w.scratch.server.fd, t.run))
+	if t.stuck {
+		return away // it was put aside
+	}
+	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
 }

@@ -16,10 +16,10 @@ type View struct {
 // openViews makes the place for masks where nothing ever lands from: in the state directory, whatever
 // filesystem that is on, so that nothing is made in or beside a workspace that is only read.
 func (w *Workspace) openViews(doubt bool) (*scratch, error) {
-	s := &scratch{base: &tree{path: filepath.Join(w.state, "layers")}, anywhere: true, doubt: doubt}
+	s := &scratch{base: &tree{path: filepath.Join(w.state, "layers")}, doubt: doubt}
 	var foreign bool
 	s.mode, foreign = scratchMode(w.id)
-	return s, s.open(context.Background(), w.root, w.id, foreign)
+	return s, s.open(context.Background(), w.root, w.id, foreign, holdsLayers)
 }
 
 // View shows the workspace as it is now and becomes, without what is hidden. Unlike a transaction it
@@ -35,7 +35,7 @@ func (w *Workspace) View(ctx context.Context) (*View, error) {
 	}
 	defer lock.unlock()
 	v := &View{w: w}
-	v.mask, _, err = w.masks.take(passed())
+	v.mask, _, err = w.masks.take(passed(), w.scratch.server)
 	return v, err
 }
 
@@ -48,7 +48,7 @@ func passed() stamp {
 
 // Layers returns what has to be mounted. There is no upper layer: it is to be read-only.
 func (v *View) Layers() []Layer {
-	return []Layer{{Lower: v.w.root.path, Mask: v.w.masks.path(v.mask)}}
+	return []Layer{{Lower: v.w.root.path, Mask: v.mask.path()}}
 }
 
 // Close is called once nothing is mounted any more.

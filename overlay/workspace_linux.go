@@ -26,8 +26,8 @@ type Workspace struct {
 	masks   *masks // nil if nothing is hidden
 	scratch *scratch
 	views   *scratch // where masks lie if that can't be scratch, or nil
-	trusted bool   // ctimes of its filesystem can be trusted
-	hook    func() // see point
+	trusted bool     // ctimes of its filesystem can be trusted
+	hook    func()   // see point
 
 	historyMu sync.Mutex
 	listed    listed
@@ -38,6 +38,9 @@ type Workspace struct {
 
 	refused map[string]bool // see Refuse
 	copies  int64           // see LimitCopies
+	away    *scratch        // where layers lie that can't lie in scratch, if it is not nil
+	tried   int             // of the places for that
+	left    []*scratch      // those that were in use before
 }
 
 // Open opens the workspace at dir, a real absolute path. stateDir is airlock's own directory for
@@ -105,8 +108,13 @@ func (w *Workspace) open(stateDir string) (err error) {
 			w.scratch, err = w.openViews(doubt)
 			return err
 		}
-		w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt)
-		return err
+		if w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt); err != nil {
+			return err
+		}
+		if holdsLayers(w.scratch.server, w.root) != nil {
+			w.openAway()
+		}
+		return nil
 	})
 }
 
@@ -116,7 +124,7 @@ func (w *Workspace) Hide(h Hidden) error {
 	if w.filter.hidden = h; len(h.rules) == 0 {
 		return nil
 	}
-	w.masks = &masks{dir: w.scratch.server, index: newHiddenIndex(h, w.root, w.trusted)}
+	w.masks = &masks{index: newHiddenIndex(h, w.root, w.trusted)}
 	if !w.scratch.inside {
 		return nil
 	}
@@ -125,8 +133,19 @@ func (w *Workspace) Hide(h Hidden) error {
 	if err != nil {
 		return fmt.Errorf("overlay: no place for what hides paths: %w", err)
 	}
-	w.views, w.masks.dir, w.masks.index.own = views, views.server, insideName
+	w.views, w.masks.index.own = views, insideName
 	return nil
+}
+
+// maskPlace is where masks lie for runs whose layers lie away, if they do.
+func (w *Workspace) maskPlace(away *scratch) *tree {
+	switch {
+	case away != nil:
+		return away.server
+	case w.views != nil:
+		return w.views.server
+	}
+	return w.scratch.server
 }
 
 // changeRoot calls f, which may make and remove names of ours in the workspace, and leaves a
@@ -166,7 +185,13 @@ func (w *Workspace) Interrupted() []string {
 func (w *Workspace) Close() error {
 	err := w.changeRoot(w.scratch.close)
 	if w.views != nil {
-		err = errors.Join(err, w.views.close())
+		w.left = append(w.left, w.views)
+	}
+	if w.away != nil {
+		w.left = append(w.left, w.away)
+	}
+	for _, place := range w.left {
+		err = errors.Join(err, place.close())
 	}
 	return errors.Join(err, w.own.close(), w.root.close())
 }
