@@ -90,6 +90,11 @@ func (l *looking) dir(d *knownDir, path string, i inode) (there bool, err error)
 			// By its path: if that leads through a link by now, the directory above has changed, and what is
 			// seen here is at worst something that the next look corrects.
 			i, err := statAt(l.x.host.fd, below)
+			if is(err, unix.ENAMETOOLONG) {
+				// Names lead there step by step, which this walk does not follow.
+				l.found[at].hidden = append(slices.Clip(l.found[at].hidden), sub.name)
+				continue
+			}
 			if is(err, unix.ELOOP, unix.ENOTDIR, unix.EACCES) || err == nil && (i.kind != directory || i.mounted) {
 				continue
 			}

@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 	case asKilled:
 		killed()
 	}
+	if os.Getenv(asTool) != "" {
+		tool(os.Args[1:])
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -58,7 +62,7 @@ func becomeRun(encoded, script string) error {
 	if err := os.Chdir(layers[0].Lower); err != nil {
 		return err
 	}
-	return unix.Exec("/bin/sh", []string{"sh", "-euc", script}, append(os.Environ(), "HOME=/nonexistent"))
+	return unix.Exec("/bin/sh", []string{"sh", "-euc", toolFunction + script}, append(os.Environ(), "HOME=/nonexistent", "TOOL="+self()))
 }
 
 // openLayer makes the mount of a layer.
@@ -114,6 +118,21 @@ func openLayer(l Layer) (int, error) {
 	return mnt, nil
 }
 
+// runCommand is a script on layers.
+func runCommand(layers []Layer, script string) *exec.Cmd {
+	encoded, err := json.Marshal(layers)
+	must(err)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{asRun, string(encoded), script}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	return cmd
+}
+
 // run runs a script on a layer, to its end.
 func run(t *testing.T, l Layer, script string) {
 	t.Helper()
@@ -131,21 +150,10 @@ func runOn(t *testing.T, layers []Layer, script string) {
 // tryOn is runOn, and says why the layers could not be mounted.
 func tryOn(t *testing.T, layers []Layer, script string) (refused string) {
 	t.Helper()
-	encoded, err := json.Marshal(layers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{asRun, string(encoded), script}
+	cmd := runCommand(layers, script)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
-		Pdeathsig:   syscall.SIGKILL,
-	}
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSPC):
@@ -230,9 +238,9 @@ func onDisk(t *testing.T, setup string, change ...func(*Config)) *fixture {
 // host runs a script in the workspace as its owner does.
 func (f *fixture) host(script string) string {
 	f.t.Helper()
-	cmd := exec.Command("/bin/sh", "-euc", script)
+	cmd := exec.Command("/bin/sh", "-euc", toolFunction+script)
 	cmd.Dir = f.dir
-	cmd.Env = append(os.Environ(), "BASE="+f.base)
+	cmd.Env = append(os.Environ(), "BASE="+f.base, "TOOL="+self())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		f.t.Fatalf("host script: %v\n%.2000s\n%s", err, script, out)
