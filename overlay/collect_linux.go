@@ -21,6 +21,12 @@ type collector struct {
 
 	begin   stamp
 	trusted bool
+	// noted takes what nobody touched, if it is not nil. seen is what an earlier walk noted, in place of
+	// begin, and disputed what was in conflict then.
+	noted    sightings
+	seen     sightings
+	disputed map[string]bool
+	copied   map[string]bool // files of the layer that are copies, although they have lost the mark
 
 	prints     []footprint
 	haveprints bool
@@ -35,8 +41,14 @@ type collector struct {
 // collect walks the layer.
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
-		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
-		begin: t.begin.at, trusted: trusted, modes: t.modes,
+		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.filter,
+		begin: t.begin.at, trusted: trusted, modes: t.modes, noted: t.noted,
+	}
+	if t.noted != nil {
+		c.copied = map[string]bool{}
+	}
+	if t.parked != nil {
+		t.parked.tell(c)
 	}
 	run, err := statAt(c.upper.fd, "")
 	if err != nil {
@@ -78,7 +90,7 @@ func (c *collector) rootMode(run, host inode) {
 		c.withhold(".", "shuts the workspace's owner out")
 	default:
 		c.changes = append(c.changes, change{
-			kind: setMode, run: run, host: host, modified: []string{"."}, conflict: c.dirTouched(host),
+			kind: setMode, run: run, host: host, modified: []string{"."}, conflict: c.dirTouched("", host),
 		})
 	}
 }
@@ -100,6 +112,10 @@ func (c *collector) dir(p place) error {
 	entries, err := c.entries(&p)
 	if err != nil {
 		return err
+	}
+	c.note(p, p.path, p.host)
+	for _, e := range entries {
+		c.note(p, e.path, e.host)
 	}
 	for _, e := range entries {
 		if err := c.entry(p, e); err != nil {
@@ -148,7 +164,7 @@ func (c *collector) putFile(p place, e entry) error {
 	if e.host.kind == directory {
 		return c.replaceDir(p, e)
 	}
-	conflict := p.swapped || c.touched(e.host)
+	conflict := p.swapped || c.touched(e.path, e.host)
 	if e.host.kind == e.run.kind {
 		same, err := c.compare(e)
 		if err != nil {
@@ -168,7 +184,11 @@ func (c *collector) putFile(p place, e entry) error {
 	ch := change{kind: put, path: e.path, run: e.run, host: e.host, conflict: conflict, unit: p.unit}
 	if e.host.kind == absent {
 		ch.added = []string{e.path}
-		ch.maybeVanished = e.marks.copied && !p.opaque && c.dirTouched(p.host)
+		if c.seen != nil {
+			ch.conflict = ch.conflict || c.vanished(e.path)
+		} else {
+			ch.maybeVanished = e.marks.copied && !p.opaque && c.dirTouched(p.path, p.host)
+		}
 	} else {
 		ch.modified = []string{e.path}
 	}
@@ -186,14 +206,14 @@ func (c *collector) replaceDir(p place, e entry) error {
 	changes, withheld := len(c.changes), len(c.withheld)
 	ch := change{kind: put, path: e.path, run: e.run, unit: p.unit, added: []string{e.path}}
 	gone := false
-	if !c.dirTouched(e.host) {
+	if !c.dirTouched(e.path, e.host) {
 		var err error
 		if gone, err = c.removed(p, e.path, e.host, true); err != nil {
 			return err
 		}
 	}
 	if !gone {
-		ch.conflict = c.dirTouched(e.host) || slices.ContainsFunc(c.changes[changes:], func(ch change) bool { return ch.conflict })
+		ch.conflict = c.dirTouched(e.path, e.host) || slices.ContainsFunc(c.changes[changes:], func(ch change) bool { return ch.conflict })
 		c.changes, c.withheld = c.changes[:changes], c.withheld[:withheld]
 		if !ch.conflict {
 			c.withhold(e.path, "in the place of protected paths")
@@ -217,9 +237,9 @@ func (c *collector) putDir(p place, e entry) error {
 		return c.mergeDir(p, e)
 	case absent:
 		// A copy of a directory is never moved: overlayfs refuses to rename one.
-		return c.newDir(p, e, p.swapped || e.marks.copied && !p.opaque)
+		return c.newDir(p, e, p.swapped || e.marks.copied && !p.opaque || c.vanished(e.path))
 	}
-	return c.newDir(p, e, p.swapped || c.touched(e.host) || e.marks.copied)
+	return c.newDir(p, e, p.swapped || c.touched(e.path, e.host) || e.marks.copied)
 }
 
 // mergeDir judges a directory that both have.
@@ -229,7 +249,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	// overlayfs marks a directory as opaque only where the lower layer had something at its path. One
 	// without a mark of either kind was made by the run, and by someone else too: nothing was removed.
 	next.opaque = p.opaque || e.marks.opaque
-	if swapped := c.swapped(p.host, e.host); swapped && e.marks.copied {
+	if swapped := c.swapped(p, e.path, e.host); swapped && e.marks.copied {
 		next.swapped = true
 	} else if swapped && next.opaque {
 		next.opaque = false
@@ -248,7 +268,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	default:
 		c.changes = append(c.changes, change{
 			kind: setMode, path: e.path, run: e.run, host: e.host, unit: p.unit, modified: []string{e.path},
-			conflict: next.swapped || c.dirTouched(e.host),
+			conflict: next.swapped || c.dirTouched(e.path, e.host),
 		})
 	}
 	return c.dir(next)

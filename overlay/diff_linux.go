@@ -10,16 +10,23 @@ import (
 
 // Diff writes what a run changed, an id or "" for the last one that can be undone, as a unified diff
 // of text files; of other kinds it says what became of them. A path that someone changed since is
-// named, and not shown: what landed there is not kept. Names and content are escaped, so that the
-// result is text for a terminal; it is no patch where they hold control characters.
+// named, and not shown: what landed there is not kept. Of a run that waits for review it shows what
+// would land now. Names and content are escaped, so that the result is text for a terminal; it is no
+// patch where they hold control characters.
 //
-// The error is [ErrNoLanding] or a [NotKeptError], or one of the writer.
+// The error is [ErrNoLanding], a [NotKeptError] or a [ParkedError], or one of the writer.
 func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error {
 	lock, err := w.lockShared(ctx)
 	if err != nil {
 		return err
 	}
 	defer lock.unlock()
+	if waits, err := w.waits(run); err != nil || waits {
+		if err == nil {
+			err = w.diffWaiting(ctx, run, out)
+		}
+		return reviewError("diff", err)
+	}
 	h, e, err := w.findEntry(run)
 	if err != nil {
 		return historyError("diff", err)
@@ -65,7 +72,7 @@ func (w *Workspace) diff(ctx context.Context, h *tree, e historyEntry, out io.Wr
 func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 	switch s.kind {
 	case takeAway:
-		return u.showFile(s.path, u.version(u.kept, s.name()), version{}, out)
+		return showFile(s.path, u.kept.version(s.name()), version{}, out)
 	case removeDir:
 		if deleted {
 			return line(out, "removed directory %s", s.path)
@@ -76,7 +83,7 @@ func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 	}
 	before := version{}
 	if s.kind == swapIn {
-		before = u.version(u.kept, s.name())
+		before = u.kept.version(s.name())
 	}
 	now, err := u.w.root.stat(s.path)
 	switch {
@@ -84,7 +91,7 @@ func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 		return err
 	case s.landed.kind == directory && now.kind == directory && now.ino == s.landed.ino && u.since != nil:
 		if before.kind != absent {
-			if err := u.showFile(s.path, before, version{}, out); err != nil {
+			if err := showFile(s.path, before, version{}, out); err != nil {
 				return err
 			}
 		}
@@ -92,7 +99,7 @@ func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 	case !u.unchanged(s, now):
 		return line(out, "%s was changed since", s.path)
 	}
-	return u.showFile(s.path, before, u.version(u.w.root, s.path), out)
+	return showFile(s.path, before, u.w.root.version(s.path), out)
 }
 
 // showDir writes what is in a directory that landed whole.
@@ -115,7 +122,7 @@ func (u *undoing) showDir(path string, out io.Writer) error {
 		case !now.ctime.before(*u.since):
 			err = line(out, "%s was changed since", below)
 		default:
-			err = u.showFile(below, version{}, u.version(u.w.root, below), out)
+			err = showFile(below, version{}, u.w.root.version(below), out)
 		}
 		if err != nil {
 			return err
@@ -131,7 +138,7 @@ type version struct {
 	binary  bool   // or too large to be shown, or unreadable
 }
 
-func (u *undoing) version(t *tree, path string) version {
+func (t *tree) version(path string) version {
 	i, err := t.stat(path)
 	v := version{inode: i}
 	switch {
@@ -156,12 +163,12 @@ func (u *undoing) version(t *tree, path string) version {
 }
 
 // showFile writes the difference of two versions of a file or link.
-func (u *undoing) showFile(path string, a, b version, out io.Writer) error {
+func showFile(path string, a, b version, out io.Writer) error {
 	if a.kind != absent && b.kind != absent && a.kind != b.kind {
-		if err := u.showFile(path, a, version{}, out); err != nil {
+		if err := showFile(path, a, version{}, out); err != nil {
 			return err
 		}
-		return u.showFile(path, version{}, b, out)
+		return showFile(path, version{}, b, out)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "diff %s %s\n", Literal("a/"+path), Literal("b/"+path))

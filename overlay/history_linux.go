@@ -103,6 +103,10 @@ func (l *lander) settle(r record, base *tree) {
 			failed(l.refresh(r, base))
 		}
 	}
+	if r.Waited {
+		failed(removeWaiting(base, r.Run))
+		failed(l.refresh(r, base))
+	}
 	failed(l.w.trim(base))
 	failed(l.w.removeJournal())
 }

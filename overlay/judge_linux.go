@@ -2,34 +2,42 @@ package overlay
 
 // touched reports whether someone changed a file or link of the workspace since the run began. A
 // directory's ctime says less: see dirTouched.
-func (c *collector) touched(host inode) bool {
+func (c *collector) touched(path string, host inode) bool {
+	if c.seen != nil {
+		return host.kind != absent && !c.seen.file(path, host)
+	}
 	return host.kind != absent && (!c.trusted || !host.ctime.before(c.begin))
 }
 
 // dirTouched reports whether someone changed a directory of the workspace itself, or the names in it,
 // since the run began. Landings of other runs don't count: each name that they changed is judged by
 // itself.
-func (c *collector) dirTouched(host inode) bool {
+func (c *collector) dirTouched(path string, host inode) bool {
 	if !c.trusted {
 		return true
 	}
-	if host.ctime.before(c.begin) {
-		return false
+	if c.seen != nil {
+		return !c.seen.dir(path, host, c.footprints)
 	}
+	return !host.ctime.before(c.begin) && !without(c.footprints(), host).before(c.begin)
+}
+
+// footprints are those of the workspace's landings.
+func (c *collector) footprints() []footprint {
 	if !c.haveprints {
 		// Without footprints more looks touched than is, so an error does no harm.
 		c.prints, _ = readFootprints(c.state)
 		c.haveprints = true
 	}
-	return !without(c.prints, host).before(c.begin)
+	return c.prints
 }
 
 // swapped reports whether a directory of the workspace may have been put in the place of another
 // since the run began. The files in it then have ctimes that say nothing. A rename moves the ctime
 // of the directory and of its parent; names that came or went in both look the same, and nothing
-// tells them apart.
-func (c *collector) swapped(parent, dir inode) bool {
-	return c.trusted && c.dirTouched(dir) && c.dirTouched(parent)
+// tells them apart. Where the files are known that were there, each is judged by itself.
+func (c *collector) swapped(parent place, path string, dir inode) bool {
+	return c.trusted && c.seen == nil && c.dirTouched(path, dir) && c.dirTouched(parent.path, parent.host)
 }
 
 // resolveVanished decides about files that the layer holds as copies of something that the workspace

@@ -24,6 +24,7 @@ import (
 //	BASE/SERVER/RUN/work       overlayfs's own
 //	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
 //	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
+//	BASE/waiting/RUN/          a run that waits for review: its layer, and a record
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
 //	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
@@ -35,6 +36,7 @@ const (
 	interruptedPrefix = "interrupted-"
 	landingName       = "landing"
 	historyName       = "history"
+	waitingName       = "waiting"
 )
 
 // scratch is one server's part of it.
@@ -164,7 +166,7 @@ func (s *scratch) sweep() error {
 			s.addKept(name)
 			continue
 		}
-		if name == historyName {
+		if name == historyName || name == waitingName {
 			continue
 		}
 		server, err := s.base.sub(name)
@@ -263,6 +265,14 @@ func (s *scratch) close() error {
 	names, err := s.base.list("")
 	if err != nil {
 		return err
+	}
+	if slices.Contains(names, waitingName) {
+		if err := unix.Unlinkat(s.base.fd, waitingName, unix.AT_REMOVEDIR); err == unix.ENOTEMPTY {
+			return nil
+		} else if err != nil {
+			return s.base.fail("remove", waitingName, err)
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return n == waitingName })
 	}
 	for _, n := range names {
 		if n != "lock" && n != ".gitignore" {

@@ -13,8 +13,8 @@ import (
 )
 
 // Txn is one transaction: a layer, and the moment from which on a change of the workspace is
-// someone else's. It ends with one call of Land or Discard, whatever that returns; the layer is
-// gone then.
+// someone else's. It ends with one call of Land, Park or Discard, whatever that returns; the layer is
+// gone then, or waits for review.
 type Txn struct {
 	w       *Workspace
 	run     string
@@ -26,23 +26,29 @@ type Txn struct {
 	trusted bool
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
-	stuck   bool              // a landing could not be taken back: the layer holds content of the workspace
+	filter  filter
+	noted   sightings      // set while what waits for review is judged for the first time
+	parked  *waitingRecord // of a run that waited for review, once it lands or is shown
+	stuck   bool           // a landing could not be taken back: the layer holds content of the workspace
 }
 
 // Begin starts a transaction. run names it: letters a to z and digits, at most 64, unused by any
 // other transaction of this server that has not ended.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
-	if run == "" || len(run) > 64 || strings.Trim(run, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+	if !isRunID(run) {
 		return nil, fmt.Errorf("overlay: %q is not the id of a run", run)
 	}
 	if err := w.unmoved(); err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
+	if i, err := statAt(w.scratch.base.fd, joinPath(waitingName, run)); err == nil && i.kind != absent {
+		return nil, fmt.Errorf("overlay: %s is the id of a run that waits for review", run)
+	}
 	dir, err := w.scratch.server.mkdir(run, w.scratch.mode)
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
-	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}}
+	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}, filter: w.filter}
 	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
