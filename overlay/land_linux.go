@@ -321,7 +321,8 @@ func (l *lander) leaveFootprints() {
 	var prints []footprint
 	for path, before := range l.before {
 		after, err := l.host.stat(path)
-		if err == nil && after.ino == before.ino && after.ctime != before.ctime {
+		// A mode that it set is news to everyone else.
+		if err == nil && after.ino == before.ino && after.mode == before.mode && after.ctime != before.ctime {
 			prints = append(prints, footprint{ino: after.ino, before: before.ctime, after: after.ctime})
 		}
 	}

@@ -95,7 +95,7 @@ func readWaiting(dir *tree, run string) (*waitingRecord, error) {
 	if i, err := statAt(dir.fd, ""); err != nil {
 		return nil, err
 	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
-		return nil, fmt.Errorf("%s belongs to another user, uid %d", Quote(dir.path), i.uid)
+		return nil, fmt.Errorf("%s is not ours alone: it belongs to uid %d and has mode %04o", Quote(dir.path), i.uid, i.mode)
 	}
 	f, err := dir.file(waitingRecordName)
 	if err != nil {
