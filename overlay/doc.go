@@ -24,7 +24,7 @@
 //
 //	txn, err := w.Begin(ctx, "7f3a")
 //	…
-//	// Mount txn.Layer() and run something in it. When the last process is gone and the mount is:
+//	// Mount txn.Layers() and run something in it. When the last process is gone and the mount is:
 //	report, err := txn.Land(ctx) // or txn.Discard("timeout")
 //	fmt.Println(report.Summary())
 //
@@ -57,6 +57,10 @@
 // was set back, or the filesystem's clock is another host's, everything that differs is a conflict.
 // What waits for review is compared with what was seen when it began to wait: path, inode and ctime.
 //
+// A file that someone has open for writing, or mapped so, is a conflict too, since no ctime says what
+// they will write. A lease finds that out, and lasts over the last look and the rename (see
+// lease_linux.go).
+//
 // # Vocabulary
 //
 //   - lower layer, upper layer, whiteout, opaque, copy-up: as in the kernel's overlayfs.rst. Layer here
@@ -73,8 +77,9 @@
 //
 //   - Without [Config.Durable] a landing that a loss of power cuts off can be half done. With it, as
 //     far as the filesystem keeps what fsync promises.
-//   - When a landing that was cut off is taken back, a file that it had landed and that someone edited
-//     since is told by size, mtime, mode and owner. An edit in place that restores all of these goes.
+//   - When a landing that was cut off is taken back, an edit in place that gives the file its size and
+//     mtime back is not seen if it came within 20 ms of the end of that process; nor, of a file with
+//     several names that all landed, if it came before that end.
 //   - When the landing of a run that waited was cut off and taken back, what it had moved out and back is
 //     told by size, mtime, mode and owner too: an edit in between that restores all of these is not seen
 //     when the run lands after all.
@@ -88,15 +93,27 @@
 //   - If someone else removes a file while a run writes it anew (and does not change the one that was
 //     there), the run's lands at its path: the layer does not tell it from a new file. The same holds
 //     for a file with several hard links, whose origin overlayfs does not note.
-//   - A process that has a file open for writing while it is replaced goes on to write to the replaced
-//     one, as with any editor that saves by renaming.
+//   - Where no lease can be had (the filesystem knows none, as NFS and FUSE, or the file is one that we
+//     may not read, or another user's and we are not root), a process that has a file open for writing
+//     while it is replaced goes on to write to the replaced one. Its writes up to the rename are seen.
+//   - A process that is between looking a path up and opening it, which is some microseconds of the
+//     kernel's, while all of the last look, the rename and the end of the lease pass, opens the replaced
+//     file, too.
 //   - A write through a shared mapping moves no ctime while its page, dirty since before the run began,
-//     waits to be written to disk. An edit that was made so, and only so, is not seen.
+//     waits to be written to disk. An edit that was made so, and only so, is not seen once the mapping
+//     is gone; as long as it is there, the file is open for writing.
+//   - Whatever moves a ctime counts as a change: a mode set to what it was, an atime or mtime set, one
+//     more hard link. Reading does not, nor does fsync.
 //   - A protected path that is a link in the workspace already protects the link, not what it leads to:
 //     a run can change scripts/pre-commit where .git/hooks/pre-commit is a link to it.
 //   - A git directory in which anyone else changed a file that the run changed, too, is left out of the
 //     landing as a whole.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.
 //     Access control lists of replaced files are those of the run's version.
+//   - What is mounted in the workspace has a layer of its own in a run, and nothing that is changed there
+//     lands. In a user namespace no directory with a mount inside can be an overlay's lower layer: the
+//     run works on a private copy then, whose cost grows with the workspace.
+//   - Sockets, FIFOs, devices and what the server can't read are not in a private copy. Of attributes it
+//     has those of the user class and access control lists.
 //   - What git's core.hooksPath or include.path names in the workspace is not protected.
 package overlay

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -80,6 +81,9 @@ func (t *Txn) judged(ctx context.Context) (c *collector, err error) {
 		}
 		trusted = trusted && t.begin.steadyUntil(now)
 	}
+	if err := t.moveChanges(ctx); err != nil {
+		return nil, err
+	}
 	for range 5 {
 		c, err = t.collect(ctx, trusted)
 		if err == nil || !is(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
@@ -119,6 +123,11 @@ type lander struct {
 	moved map[uint64]bool
 	// taken are the steps that changed the workspace.
 	taken map[int]bool
+	// stamps are the ctimes by the index of the step, as far as they are known; stampsFile is the file that
+	// has them. links counts the names that one inode is put at.
+	stamps     map[int]stamp
+	stampsFile *os.File
+	links      map[uint64]int
 	// pruned counts what was taken out of new directories.
 	pruned int
 }
@@ -197,6 +206,10 @@ func (l *lander) step(s step) error {
 		}
 	}
 	err := l.apply(s)
+	if err == errOpen {
+		l.note(reportPath(s.path), "is open for writing elsewhere")
+		err = errLate
+	}
 	if err == errLate {
 		return l.late(s)
 	}

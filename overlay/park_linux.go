@@ -24,8 +24,8 @@ func (t *Txn) Park(ctx context.Context) (Report, error) {
 	report.Notes = append(report.Notes, t.w.TakeNotes()...)
 	report.sort()
 	if report.Waiting != "" {
-		t.ended = true
-		return report, errors.Join(t.upper.close(), t.landing.close(), t.dir.close())
+		t.close()
+		return report, nil
 	}
 	if err := errors.Join(err, t.end()); err != nil {
 		return report, fmt.Errorf("overlay: park: %w", err)
@@ -49,6 +49,9 @@ func (t *Txn) park(ctx context.Context) (Report, error) {
 		return report, err
 	}
 	report := c.plan(false).preview()
+	lost := t.innerChanges(ctx)
+	report.Withheld = append(report.Withheld, lost...)
+	report.Notes = t.mountNotes(lost)
 	if len(report.Added)+len(report.Modified)+len(report.Deleted)+len(report.Conflicts) == 0 {
 		report.Landed = true
 		return report, nil
@@ -71,11 +74,18 @@ func (t *Txn) wait(ctx context.Context, c *collector, report Report) error {
 		Run: t.run, What: t.what, Time: time.Now(), Root: *recordInode(root), Trusted: c.trusted,
 		Protect: t.w.config.Protect, Ignore: t.w.config.Ignore, Report: recordReport(report),
 	}
-	if r.Bytes, err = t.FinalUsage(ctx); err != nil {
+	if r.Bytes, err = layerUsage(ctx, t.upper, nil, t.modes); err != nil {
 		return err
 	}
 	r.see(c)
-	for _, name := range []string{"work", landingName} {
+	names, err := t.dir.list("")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == "upper" {
+			continue
+		}
 		if err := removeTree(t.dir.fd, name); err != nil {
 			return err
 		}

@@ -85,3 +85,9 @@ func (w *Workspace) DiscardWaiting(ctx context.Context, run string) (Report, err
 
 // WaitingIn returns nothing.
 func WaitingIn(stateDir string) ([]WaitingRuns, error) { return nil, nil }
+
+// Refuse changes nothing.
+func (w *Workspace) Refuse(lower string) bool { return false }
+
+// LimitCopies does nothing.
+func (w *Workspace) LimitCopies(bytes int64) {}
