@@ -41,13 +41,14 @@ type collector struct {
 // collect walks the layer.
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
-		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.filter,
+		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
 		begin: t.begin.at, trusted: trusted, modes: t.modes, noted: t.noted,
 	}
 	if t.noted != nil {
 		c.copied = map[string]bool{}
 	}
 	if t.parked != nil {
+		c.filter = t.filter
 		t.parked.tell(c)
 	}
 	run, err := statAt(c.upper.fd, "")

@@ -27,7 +27,7 @@ type Txn struct {
 	trusted bool
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
-	filter  filter
+	filter  filter         // of parked
 	noted   sightings      // set while what waits for review is judged for the first time
 	parked  *waitingRecord // of a run that waited for review, once it lands or is shown
 	stuck   bool           // a landing could not be taken back: the layer holds content of the workspace
@@ -54,7 +54,7 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
-	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}, filter: w.filter}
+	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
