@@ -72,7 +72,7 @@ func (w *Workspace) diff(ctx context.Context, h *tree, e historyEntry, out io.Wr
 func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 	switch s.kind {
 	case takeAway:
-		return showFile(s.path, u.kept.version(s.name()), version{}, out)
+		return u.showFile(s.path, u.version(u.kept, s.name()), version{}, out)
 	case removeDir:
 		if deleted {
 			return line(out, "removed directory %s", s.path)
@@ -83,7 +83,7 @@ func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 	}
 	before := version{}
 	if s.kind == swapIn {
-		before = u.kept.version(s.name())
+		before = u.version(u.kept, s.name())
 	}
 	now, err := u.w.root.stat(s.path)
 	switch {
@@ -91,7 +91,7 @@ func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 		return err
 	case s.landed.kind == directory && now.kind == directory && now.ino == s.landed.ino && u.since != nil:
 		if before.kind != absent {
-			if err := showFile(s.path, before, version{}, out); err != nil {
+			if err := u.showFile(s.path, before, version{}, out); err != nil {
 				return err
 			}
 		}
@@ -99,7 +99,7 @@ func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 	case !u.unchanged(s, now):
 		return line(out, "%s was changed since", s.path)
 	}
-	return showFile(s.path, before, u.w.root.version(s.path), out)
+	return u.showFile(s.path, before, u.version(u.w.root, s.path), out)
 }
 
 // showDir writes what is in a directory that landed whole.
@@ -122,7 +122,7 @@ func (u *undoing) showDir(path string, out io.Writer) error {
 		case !now.ctime.before(*u.since):
 			err = line(out, "%s was changed since", below)
 		default:
-			err = showFile(below, version{}, u.w.root.version(below), out)
+			err = u.showFile(below, version{}, u.version(u.w.root, below), out)
 		}
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ type version struct {
 	binary  bool   // or too large to be shown, or unreadable
 }
 
-func (t *tree) version(path string) version {
+func (u *undoing) version(t *tree, path string) version {
 	i, err := t.stat(path)
 	v := version{inode: i}
 	switch {
@@ -163,12 +163,12 @@ func (t *tree) version(path string) version {
 }
 
 // showFile writes the difference of two versions of a file or link.
-func showFile(path string, a, b version, out io.Writer) error {
+func (u *undoing) showFile(path string, a, b version, out io.Writer) error {
 	if a.kind != absent && b.kind != absent && a.kind != b.kind {
-		if err := showFile(path, a, version{}, out); err != nil {
+		if err := u.showFile(path, a, version{}, out); err != nil {
 			return err
 		}
-		return showFile(path, version{}, b, out)
+		return u.showFile(path, version{}, b, out)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "diff %s %s\n", Literal("a/"+path), Literal("b/"+path))

@@ -41,12 +41,12 @@ func (t *Txn) diff(ctx context.Context, out io.Writer) error {
 		}
 	}
 	for _, held := range p.report.Withheld {
-		if err := line(out, "%s is withheld: "+held.Why, held.Path); err != nil {
+		if err := say(out, held.Path, " is withheld: "+held.Why); err != nil {
 			return err
 		}
 	}
 	for _, conflict := range p.report.Conflicts {
-		if err := line(out, "%s changed meanwhile and stays", conflict.Path); err != nil {
+		if err := say(out, conflict.Path, " changed meanwhile and stays"); err != nil {
 			return err
 		}
 	}
@@ -55,40 +55,41 @@ func (t *Txn) diff(ctx context.Context, out io.Writer) error {
 
 // show writes what one step would do.
 func (t *Txn) show(s step, out io.Writer) error {
+	u := &undoing{w: t.w} // for how it writes files
 	switch s.kind {
 	case takeAway:
-		return showFile(s.path, t.w.root.version(s.path), version{}, out)
+		return u.showFile(s.path, u.version(t.w.root, s.path), version{}, out)
 	case removeDir:
 		if len(s.deleted) > 0 {
-			return line(out, "removed directory %s", s.path)
+			return say(out, s.path, ": directory removed")
 		}
 		return nil
 	case applyMode:
-		return line(out, fmt.Sprintf("mode %04o to %04o of directory %%s", s.host.mode, s.run.mode), reportPath(s.path))
+		return say(out, reportPath(s.path), fmt.Sprintf(": directory, mode %04o to %04o", s.host.mode, s.run.mode))
 	}
 	if s.conflict {
-		if err := line(out, "%s changed meanwhile and stays; what the run made of it would be put beside it", s.path); err != nil {
+		if err := say(out, s.path, " changed meanwhile and stays; what the run made of it would be put beside it"); err != nil {
 			return err
 		}
 	}
 	before := version{}
 	if s.host.kind != absent && s.host.kind != directory {
-		before = t.w.root.version(s.path)
+		before = u.version(t.w.root, s.path)
 	}
 	if s.run.kind != directory {
-		return showFile(s.path, before, t.version(s.path), out)
+		return u.showFile(s.path, before, t.version(u, s.path), out)
 	}
 	if before.kind != absent {
-		if err := showFile(s.path, before, version{}, out); err != nil {
+		if err := u.showFile(s.path, before, version{}, out); err != nil {
 			return err
 		}
 	}
 	for _, path := range s.added {
 		i, err := t.upper.stat(path)
 		if err == nil && i.kind == directory {
-			err = line(out, "added directory %s", path)
+			err = say(out, path, ": directory added")
 		} else if err == nil {
-			err = showFile(path, version{}, t.version(path), out)
+			err = u.showFile(path, version{}, t.version(u, path), out)
 		}
 		if err != nil {
 			return err
@@ -98,11 +99,17 @@ func (t *Txn) show(s step, out io.Writer) error {
 }
 
 // version is what the layer has at a path, with the mode that it would land with.
-func (t *Txn) version(path string) version {
-	v := t.upper.version(path)
+func (t *Txn) version(u *undoing, path string) version {
+	v := u.version(t.upper, path)
 	if mode, known := t.modes[path]; known {
 		v.mode = mode
 	}
 	v.mode = v.landedMode()
 	return v
+}
+
+// say writes a sentence that begins with a path.
+func say(out io.Writer, path, text string) error {
+	_, err := io.WriteString(out, Literal(path)+text+"\n")
+	return err
 }

@@ -318,7 +318,7 @@ diff a/b b/b
 @@ -1 +1 @@
 -host
 +run
-removed directory gone
+gone: directory removed
 diff a/l b/l
 new link mode 0777
 --- /dev/null

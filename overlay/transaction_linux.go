@@ -27,10 +27,10 @@ type Txn struct {
 	trusted bool
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
-	filter  filter         // of parked
-	noted   sightings      // set while what waits for review is judged for the first time
-	parked  *waitingRecord // of a run that waited for review, once it lands or is shown
-	stuck   bool           // a landing could not be taken back: the layer holds content of the workspace
+	filter  filter            // of parked
+	noted   sightings         // set while what waits for review is judged for the first time
+	parked  *waitingRecord    // of a run that waited for review, once it lands or is shown
+	stuck   bool              // a landing could not be taken back: the layer holds content of the workspace
 
 	copied *privateCopy  // stands in for the overlay of the workspace, if it is not nil
 	inner  []*innerLayer // of what is mounted in the workspace
