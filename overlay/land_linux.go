@@ -260,7 +260,7 @@ func (l *lander) late(s step) error {
 func (l *lander) takeBack(cause error) error {
 	err := l.rollBack()
 	if err == nil && l.t.parked != nil {
-		err = l.seeAgain(l.w.scratch.base)
+		l.seeAgain(l.w.scratch.base)
 	}
 	if err == nil {
 		err = l.w.removeJournal()

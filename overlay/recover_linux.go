@@ -103,7 +103,7 @@ func (w *Workspace) recoverRecord(r record) error {
 		err = l.rollBack()
 	}
 	if err == nil && r.Waited {
-		err = l.seeAgain(base)
+		l.seeAgain(base)
 	}
 	if err != nil {
 		run := joinPath(filepath.Base(server), r.Run)

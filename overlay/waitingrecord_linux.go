@@ -137,8 +137,14 @@ func (w *Workspace) writeWaiting(dir *tree, r *waitingRecord) error {
 }
 
 // seeAgain notes anew, after a landing was taken back, what had been moved out of the workspace and
-// back: that alone moved its ctime.
-func (l *lander) seeAgain(base *tree) error {
+// back: that alone moved its ctime. What can't be noted will be a conflict, which is no reason to stop.
+func (l *lander) seeAgain(base *tree) {
+	if err := l.noteSeen(base); err != nil {
+		l.w.addNote("What run " + l.runID + " changed may be in conflict with its own attempt to land: " + Quote(err.Error()) + ".")
+	}
+}
+
+func (l *lander) noteSeen(base *tree) error {
 	dir, err := base.sub(joinPath(waitingName, l.runID))
 	if is(err, unix.ENOENT) {
 		return nil
