@@ -84,7 +84,7 @@
 //     told by size, mtime, mode and owner too: an edit in between that restores all of these is not seen
 //     when the run lands after all.
 //   - A run that waits for review can't be landed once the workspace is another directory, such as a copy
-//     of what it was.
+//     of what it was. Where layers can't lie on its filesystem, no run can wait.
 //   - What lands again by an undo are the files as they were: directories are made anew, and with them
 //     only modes, owners, mtimes, and attributes of the user class.
 //   - A directory whose entries someone else changed, in a directory whose entries someone else

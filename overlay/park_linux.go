@@ -39,6 +39,9 @@ func (t *Txn) park(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	defer lock.unlock()
+	if t.layers != t.dir {
+		return Report{}, errors.New("the layer lies on another filesystem, where it can't wait")
+	}
 	t.noted = sightings{}
 	c, err := t.judged(ctx)
 	if err != nil {

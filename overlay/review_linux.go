@@ -142,7 +142,7 @@ func (w *Workspace) resume(run string) (*Txn, error) {
 		return nil, err
 	}
 	t := &Txn{
-		w: w, run: run, dir: dir, what: r.What, trusted: w.trusted && r.Trusted, modes: map[string]uint32{}, parked: r,
+		w: w, run: run, dir: dir, layers: dir, what: r.What, trusted: w.trusted && r.Trusted, modes: map[string]uint32{}, parked: r,
 	}
 	for _, m := range r.Modes {
 		t.modes[string(m.Path)] = m.Mode

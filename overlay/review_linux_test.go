@@ -367,3 +367,25 @@ func TestWaitingIn(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
+
+// TestReviewAway: where layers lie on another filesystem, which can be memory, nothing waits.
+func TestReviewAway(t *testing.T) {
+	f := onDisk(t, "echo one > a")
+	f.mu.Lock()
+	opened := f.openAway()
+	f.mu.Unlock()
+	if !opened {
+		t.Skip("no other filesystem here holds layers")
+	}
+	txn := f.begin()
+	if _, err := txn.Park(context.Background()); err == nil || !strings.Contains(err.Error(), "another filesystem") {
+		t.Errorf("park: %v", err)
+	}
+	f.config.LandOn = "review"
+	if _, err := f.Begin(context.Background(), "r2"); err == nil || !strings.Contains(err.Error(), "workspace.land_on") {
+		t.Errorf("begin: %v", err)
+	}
+	if f.leftovers() != "" {
+		t.Errorf("left: %s", f.leftovers())
+	}
+}

@@ -21,7 +21,7 @@ func (l *lander) stage(ctx context.Context) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err := l.stageStep(s); err != nil {
+		if err := l.stageStep(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", Quote(s.path), err)
 		}
 		directories = directories || s.run.kind == directory
@@ -29,11 +29,16 @@ func (l *lander) stage(ctx context.Context) error {
 	return l.staged(ctx, directories)
 }
 
-func (l *lander) stageStep(s *step) (err error) {
+func (l *lander) stageStep(ctx context.Context, s *step) (err error) {
 	if err := l.ready(*s); err != nil {
 		return err
 	}
-	if err := l.move(l.t.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE); err != nil {
+	if l.t.layers == l.t.dir {
+		err = l.move(l.t.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
+	} else {
+		err = l.copyIn(ctx, s)
+	}
+	if err != nil {
 		return err
 	}
 	if s.run, err = l.landing.stat(s.name()); err != nil {
@@ -85,12 +90,12 @@ func (l *lander) prune(path string) error {
 		return err
 	}
 	if l.pruned == 0 {
-		if err := unix.Mkdirat(l.t.dir.fd, "pruned", 0o700); err != nil {
-			return l.t.dir.fail("mkdir", "pruned", err)
+		if err := unix.Mkdirat(l.t.layers.fd, "pruned", 0o700); err != nil {
+			return l.t.layers.fail("mkdir", "pruned", err)
 		}
 	}
 	l.pruned++
-	err = l.move(l.t.upper, path, l.t.dir, "pruned/"+strconv.Itoa(l.pruned), unix.RENAME_NOREPLACE)
+	err = l.move(l.t.upper, path, l.t.layers, "pruned/"+strconv.Itoa(l.pruned), unix.RENAME_NOREPLACE)
 	if is(err, unix.ENOENT) {
 		return nil // went with a directory that was pruned
 	}

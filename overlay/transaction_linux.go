@@ -20,6 +20,8 @@ type Txn struct {
 	w       *Workspace
 	run     string
 	dir     *tree // BASE/SERVER/RUN
+	layers  *tree // where its layers lie: the same, or a directory of that kind elsewhere
+	away    *scratch
 	upper   *tree
 	landing *tree // RUN/landing
 	what    string
@@ -54,7 +56,7 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
-	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}}
+	t := &Txn{w: w, run: run, dir: dir, layers: dir, away: w.awayNow(), trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
@@ -66,7 +68,16 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.upper, err = newUpper(t.dir, root, root); err != nil {
+	if t.away != nil {
+		if t.w.config.LandOn == "review" {
+			return fmt.Errorf("what waits for review (workspace.land_on) waits on the filesystem of %s, which can't hold the layers of runs", Quote(t.w.root.path))
+		}
+		if t.layers, err = t.away.server.mkdir(t.run, t.away.mode); err != nil {
+			t.layers = t.dir
+			return err
+		}
+	}
+	if t.upper, err = newUpper(t.layers, root, root); err != nil {
 		return err
 	}
 	if t.landing, err = t.dir.mkdir(landingName, 0o700); err != nil {
@@ -149,7 +160,7 @@ func (t *Txn) Layer() Layer {
 	return Layer{
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
-		Work:  filepath.Join(t.dir.path, "work"),
+		Work:  filepath.Join(t.layers.path, "work"),
 	}
 }
 
@@ -214,10 +225,14 @@ func (t *Txn) Discard(reason string) (Report, error) {
 // end removes the layer, or puts it aside where that would lose something.
 func (t *Txn) end() error {
 	t.close()
-	if t.stuck {
-		return nil // it was put aside
+	var away error
+	if t.layers != nil && t.layers != t.dir {
+		away = removeTree(t.away.server.fd, t.run)
 	}
-	return removeTree(t.w.scratch.server.fd, t.run)
+	if t.stuck {
+		return away // it was put aside
+	}
+	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
 }
 
 // close ends the transaction without a look at what is on the disk.
@@ -233,6 +248,9 @@ func (t *Txn) close() {
 	}
 	for _, l := range t.inner {
 		l.close()
+	}
+	if t.layers != nil && t.layers != t.dir {
+		t.layers.close()
 	}
 	t.dir.close()
 }
