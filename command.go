@@ -32,6 +32,7 @@ func commands() []command {
 		landCommand(),
 		policyCommand(),
 		trustCommand(),
+		allowCommand(),
 		doctorCommand(),
 		clientCommand(),
 		versionCommand(),

@@ -27,6 +27,7 @@ type collector struct {
 	seen     sightings
 	disputed map[string]bool
 	copied   map[string]bool // files of the layer that are copies, although they have lost the mark
+	inside   bool            // the layer has a whiteout of ours, for the directory of layers that lies in the workspace
 
 	prints     []footprint
 	haveprints bool
@@ -42,7 +43,7 @@ type collector struct {
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
-		begin: t.begin.at, trusted: trusted, modes: t.modes, noted: t.noted,
+		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes, noted: t.noted,
 	}
 	if t.noted != nil {
 		c.copied = map[string]bool{}
@@ -130,7 +131,7 @@ func (c *collector) dir(p place) error {
 func (c *collector) entry(p place, e entry) error {
 	isDir := e.run.kind == directory || e.gone && e.host.kind == directory
 	switch {
-	case p.path == "" && e.name == insideName && e.gone:
+	case p.path == "" && e.name == insideName && e.gone && c.inside:
 		return nil // our own whiteout
 	case reserved(e.name):
 		c.withhold(e.path, "reserved name")

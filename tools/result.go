@@ -1,6 +1,10 @@
 package tools
 
-import "fmt"
+import (
+	"fmt"
+
+	"airlock/proxy"
+)
 
 // Status says how a call ended.
 type Status = string
@@ -77,6 +81,8 @@ type Withheld struct {
 // Network is what a run was refused on the network, as airlock itself saw it.
 type Network struct {
 	Denied []string `json:"denied"` // "host" or "host:port", each once
+
+	refusals []proxy.DeniedError // the same, with the reasons
 }
 
 // Refused is the Result of a call that never became a run for a reason outside the call.
