@@ -1,12 +1,37 @@
 package overlay
 
 // touched reports whether someone changed a file or link of the workspace since the run began. A
-// directory's ctime says less: see dirTouched.
+// directory's ctime says less: see dirTouched. A landing that replaced or removed another name of the
+// same file moved its ctime, too, and does not count.
 func (c *collector) touched(path string, host inode) bool {
-	if c.seen != nil {
-		return host.kind != absent && !c.seen.file(path, host)
+	if host.kind == absent {
+		return false
 	}
-	return host.kind != absent && (!c.trusted || !host.ctime.before(c.begin))
+	if c.seen != nil {
+		return !c.seen.file(path, host, c.footprints)
+	}
+	if c.trusted && host.links > 1 {
+		return !c.withoutUs(host).before(c.begin)
+	}
+	return !c.trusted || !host.ctime.before(c.begin)
+}
+
+// withoutUs returns the ctime that an inode would have if our landings had not moved it.
+func (c *collector) withoutUs(host inode) stamp {
+	if host.ctime.before(c.begin) {
+		return host.ctime
+	}
+	return without(c.footprints(), host)
+}
+
+// footprints are those of the workspace's landings.
+func (c *collector) footprints() []footprint {
+	if !c.haveprints {
+		// Without footprints more looks touched than is, so an error does no harm.
+		c.prints, _ = readFootprints(c.state)
+		c.haveprints = true
+	}
+	return c.prints
 }
 
 // dirTouched reports whether someone changed a directory of the workspace itself, or the names in it,
@@ -19,17 +44,7 @@ func (c *collector) dirTouched(path string, host inode) bool {
 	if c.seen != nil {
 		return !c.seen.dir(path, host, c.footprints)
 	}
-	return !host.ctime.before(c.begin) && !without(c.footprints(), host).before(c.begin)
-}
-
-// footprints are those of the workspace's landings.
-func (c *collector) footprints() []footprint {
-	if !c.haveprints {
-		// Without footprints more looks touched than is, so an error does no harm.
-		c.prints, _ = readFootprints(c.state)
-		c.haveprints = true
-	}
-	return c.prints
+	return !c.withoutUs(host).before(c.begin)
 }
 
 // swapped reports whether a directory of the workspace may have been put in the place of another

@@ -65,7 +65,8 @@ func newFilter(c Config) (filter, error) {
 
 // ignored reports whether changes of the path neither land nor are reported.
 func (f filter) ignored(path string, isDir bool) bool {
-	return slices.ContainsFunc(f.ignore, func(g glob) bool { return g.match(path, isDir) })
+	names := strings.Split(path, "/")
+	return slices.ContainsFunc(f.ignore, func(g glob) bool { return g.matchNames(names, isDir) })
 }
 
 // protected reports whether changes of the path never land. gits are the git directories that the
@@ -91,7 +92,8 @@ func (f filter) protected(path string, k kind, gits []string) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(f.protect, func(g glob) bool { return g.match(path, k == directory) })
+	names := strings.Split(path, "/")
+	return slices.ContainsFunc(f.protect, func(g glob) bool { return g.matchNames(names, k == directory) })
 }
 
 // gitProtected reports whether git runs or obeys what lies at rel, a path relative to a git

@@ -158,7 +158,7 @@ func (s *scratch) ours() error {
 	}
 	for _, name := range names {
 		switch {
-		case name == "lock", name == ".gitignore", name == historyName:
+		case name == "lock", name == ".gitignore", name == historyName, name == waitingName:
 		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName.MatchString(name):
 		default:
 			return fmt.Errorf("%s is there and not airlock's own: %s is in it", Quote(s.base.path), Quote(name))

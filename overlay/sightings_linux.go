@@ -27,10 +27,13 @@ func (c *collector) note(p place, path string, host inode) {
 	}
 }
 
-// file reports whether a file or link is the one that was seen.
-func (s sightings) file(path string, host inode) bool {
-	was, known := s[path]
-	return known && was == sighting{host.ino, host.ctime}
+// file reports whether a file or link is the one that was seen. Our own landings can have replaced another
+// name of it.
+func (s sightings) file(path string, host inode, prints func() []footprint) bool {
+	if was, known := s[path]; known && was == (sighting{host.ino, host.ctime}) {
+		return true
+	}
+	return host.links > 1 && s.dir(path, host, prints)
 }
 
 // dir reports whether a directory is the one that was seen, and changed by our own landings only.
