@@ -71,6 +71,8 @@
 //     is, and the run's is put beside it as NAME.conflict-RUN.
 //   - to park: to keep a layer for a review in place of landing it. It waits then.
 //   - history: the landings that are done, with what they replaced, as far as [Config.Undo] goes.
+//   - git directory outside: one that the workspace's .git leads to and that does not lie in the workspace. It
+//     has a layer of its own, and both land together (see joint_linux.go).
 //   - withheld: a change that does not land though the run does, such as one of a protected path.
 //
 // # Limitations
@@ -106,6 +108,14 @@
 //     more hard link. Reading does not, nor does fsync.
 //   - A protected path that is a link in the workspace already protects the link, not what it leads to:
 //     a run can change scripts/pre-commit where .git/hooks/pre-commit is a link to it.
+//   - A git directory outside of the workspace is used only if it names the workspace: one that was made
+//     by git init --separate-git-dir does not, until core.worktree is set in it. A linked worktree of a
+//     repository with a reftable, or that lies in the repository itself, has none.
+//   - A worktree that a run adds within the workspace lands, if the workspace holds the repository. That it
+//     moves or removes one does not, nor does a submodule that it adds: .gitmodules and .git files are
+//     protected.
+//   - Of what a run in a linked worktree does to the repository, its configuration and new worktrees
+//     don't land, and no object is ever removed.
 //   - A git directory in which anyone else changed a file that the run changed, too, is left out of the
 //     landing as a whole.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.

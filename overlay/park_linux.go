@@ -54,7 +54,7 @@ func (t *Txn) park(ctx context.Context) (Report, error) {
 	report := c.plan(false).preview()
 	lost := t.innerChanges(ctx)
 	report.Withheld = append(report.Withheld, lost...)
-	report.Notes = t.mountNotes(lost)
+	report.Notes = append(t.mountNotes(lost), t.notes...)
 	if len(report.Added)+len(report.Modified)+len(report.Deleted)+len(report.Conflicts) == 0 {
 		report.Landed = true
 		return report, nil
