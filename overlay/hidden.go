@@ -10,7 +10,10 @@ import (
 // workspace's root, a pattern a line: of the patterns that match a path the last one decides, one that
 // begins with "!" takes the path back, and what lies in a hidden directory is hidden whatever matches it.
 // Case counts. The zero value hides nothing.
-type Hidden struct{ rules []hideRule }
+type Hidden struct {
+	patterns []string
+	rules    []hideRule
+}
 
 type hideRule struct {
 	glob
@@ -19,7 +22,7 @@ type hideRule struct {
 
 // NewHidden reads patterns. The error names the first that is none, by its index.
 func NewHidden(patterns []string) (Hidden, error) {
-	var h Hidden
+	h := Hidden{patterns: slices.Clone(patterns)}
 	for i, p := range patterns {
 		r, err := compileHideRule(p)
 		if err != nil {

@@ -295,3 +295,21 @@ func TestHideAway(t *testing.T) {
 	}
 	f.host("grep -q SECRET .env; grep -q SECRET a/.env; grep -q SECRET sec/key")
 }
+
+// TestHideReviewed lands a run that waited: what was hidden when it ran stays so, whatever the configuration
+// says by then.
+func TestHideReviewed(t *testing.T) {
+	for name, now := range map[string][]string{"as then": {".env"}, "not any more": nil} {
+		t.Run(name, func(t *testing.T) {
+			f := onDisk(t, "mkdir d; echo SECRET > d/.env; echo v > d/v; echo SECRET > .env")
+			f.hide(".env")
+			parked := f.parked("rm -rf d; echo mine > .env; mkdir n; echo mine > n/.env; echo y > n/y")
+			f.hide(now...)
+			report := f.reviewed(parked)
+			if !cmp.Equal(report.Added, []string{"n/y"}) || !cmp.Equal(report.Deleted, []string{"d/v"}) {
+				t.Errorf("%+v", report)
+			}
+			f.host("grep -q SECRET d/.env && grep -q SECRET .env && ! test -e n/.env")
+		})
+	}
+}

@@ -12,7 +12,7 @@ import (
 func policies() []Policy {
 	var ps []Policy
 	for _, mode := range []Policy{{}, {Direct: true}, {ReadOnly: true}, {Hides: true}, {ReadOnly: true, Hides: true}} {
-		for _, landOn := range []string{"success", "exit"} {
+		for _, landOn := range []string{"success", "exit", "review"} {
 			for _, network := range []string{"deny", "allowlist", "allow"} {
 				for _, order := range []string{"arrival", "parallel"} {
 					p := Policy{Direct: mode.Direct, ReadOnly: mode.ReadOnly, Hides: mode.Hides, LandOn: landOn, Network: network, Order: order, Limits: DefaultLimits()}
@@ -55,6 +55,7 @@ func TestTextsFollowThePolicy(t *testing.T) {
 			"NOT sandboxed":                     p.Direct,
 			"exits with 0 land":                 !p.Direct && !p.ReadOnly && p.LandOn == "success",
 			"whatever exit status":              !p.Direct && !p.ReadOnly && p.LandOn == "exit",
+			"until the user has reviewed":       !p.Direct && !p.ReadOnly && p.LandOn == "review",
 			"is READ-ONLY":                      p.ReadOnly,
 			"paths of the workspace are hidden": p.Hides,
 			"no network":                        p.Network == "deny",
@@ -75,6 +76,9 @@ func TestTextsFollowThePolicy(t *testing.T) {
 		a := annotations(p)
 		if *a.ReadOnlyHint != (p.ReadOnly && p.Network == "deny") || *a.DestructiveHint == p.ReadOnly {
 			t.Errorf("annotations %+v with %+v", a, p)
+		}
+		if says := strings.Contains(p.instructions(), "wait until the user lands them"); says != (!p.Direct && !p.ReadOnly && p.LandOn == "review") {
+			t.Errorf("the instructions speak of a review: %v, with %+v", says, p)
 		}
 		if open := *annotations(p).OpenWorldHint; open != (p.Direct || p.Network != "deny") {
 			t.Errorf("openWorldHint is %v with %+v", open, p)
