@@ -18,18 +18,38 @@ func (t *Txn) land(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	defer lock.unlock()
+	return t.landLocked(ctx)
+}
+
+// landLocked is land for who holds the lock.
+func (t *Txn) landLocked(ctx context.Context) (Report, error) {
 	p, count, err := t.planned(ctx)
 	if err != nil {
 		return Report{Discarded: count, Reason: "landing failed"}, err
 	}
-	if p.refused || len(p.steps) == 0 {
+	var git gitPlan
+	if t.git != nil {
+		var lock *fileLock
+		if git, lock, err = t.planGit(ctx); err != nil {
+			return Report{Discarded: count, Reason: "landing failed"}, err
+		}
+		defer lock.unlock()
+		if p.refused || git.refused {
+			p.refuseWith(count, git)
+		}
+	}
+	if p.refused {
 		return p.report, nil
 	}
-	l := t.lander(p)
+	if len(p.steps)+len(git.steps) == 0 {
+		return p.report.and(git.report.below(git.prefix)), nil
+	}
+	l := t.landerWith(p, git)
+	count += git.count
 	err = l.stage(ctx)
 	if err == nil {
 		// From here on the landing is not cancelled: it would take as long to take it back.
-		err = l.run("")
+		err = l.run("", "")
 	}
 	return t.outcome(l, count, err)
 }
@@ -53,29 +73,39 @@ func (t *Txn) outcome(l *lander, count int, err error) (Report, error) {
 // planned collects and plans. The workspace is not ours alone: if a directory goes away while the
 // walk is in it, the walk starts over.
 func (t *Txn) planned(ctx context.Context) (p plan, count int, err error) {
-	if err := t.w.unmoved(); err != nil {
-		return plan{}, 0, err
+	c, err := t.judged(ctx)
+	if c != nil {
+		count = c.count()
 	}
-	now, err := takeMarker(ctx, t.dir)
 	if err != nil {
-		return plan{}, 0, err
+		return plan{}, count, err
+	}
+	return c.plan(t.w.config.OnConflict == "discard"), count, nil
+}
+
+// judged is the collector after its walk. With an error it holds what it found so far, if anything.
+func (t *Txn) judged(ctx context.Context) (c *collector, err error) {
+	if err := t.w.unmoved(); err != nil {
+		return nil, err
+	}
+	trusted := t.trusted
+	if t.parked == nil {
+		now, err := takeMarker(ctx, t.dir)
+		if err != nil {
+			return nil, err
+		}
+		trusted = trusted && t.begin.steadyUntil(now)
 	}
 	if err := t.moveChanges(ctx); err != nil {
-		return plan{}, 0, err
+		return nil, err
 	}
-	trusted := t.trusted && t.begin.steadyUntil(now)
 	for range 5 {
-		var c *collector
 		c, err = t.collect(ctx, trusted)
-		count = c.count()
-		if err == nil {
-			return c.plan(t.w.config.OnConflict == "discard"), count, nil
-		}
-		if !is(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
+		if err == nil || !is(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
 			break
 		}
 	}
-	return plan{}, count, err
+	return c, err
 }
 
 // conflictError ends a landing that allows no conflict, or meets one that it cannot put beside.
@@ -120,6 +150,10 @@ type lander struct {
 	links      map[uint64]int
 	// pruned counts what was taken out of new directories.
 	pruned int
+	// with is the landing in the git directory outside that this one is one with; nil if there is none.
+	// gitPrefix is the path from here to there.
+	with      *lander
+	gitPrefix string
 }
 
 func (t *Txn) lander(p plan) *lander {
@@ -129,11 +163,26 @@ func (t *Txn) lander(p plan) *lander {
 	}
 }
 
-// run takes all the steps or, in effect, none.
-func (l *lander) run(undoes string) error {
+// landerWith makes the lander of a workspace and of its git directory outside, if that has something to land.
+func (t *Txn) landerWith(p plan, git gitPlan) *lander {
+	if len(git.steps) == 0 {
+		p.report = p.report.and(git.report.below(git.prefix))
+		return t.lander(p)
+	}
+	l := t.lander(p)
+	l.with, l.gitPrefix = t.git.lander(git.plan), git.prefix
+	return l
+}
+
+// run takes all the steps or, in effect, none. The arguments are what they take back, in the workspace and in the
+// git directory.
+func (l *lander) run(undoes, undoesGit string) error {
 	r, err := l.record(undoes)
 	if err != nil {
 		return err
+	}
+	if l.with != nil {
+		return l.runJointly(r, undoesGit)
 	}
 	if err := l.w.writeJournal(r); err != nil {
 		return errors.Join(err, l.w.removeJournal())
@@ -163,7 +212,7 @@ func (l *lander) record(undoes string) (record, error) {
 	}
 	r := record{
 		Run: l.runID, What: l.t.what, Undoes: undoes, Time: now, Root: *recordInode(root), Layer: rawPath(l.t.dir.path),
-		Opened: l.opened, Entry: newEntry(now, l.runID, l.replaced()).String(),
+		Opened: l.opened, Entry: newEntry(now, l.runID, l.replaced()).String(), Waited: l.t.parked != nil,
 	}
 	if l.marker != nil {
 		r.Marker = &recordedStamp{l.marker.sec, l.marker.nsec}
@@ -251,6 +300,9 @@ func (l *lander) late(s step) error {
 // takeBack makes the workspace what it was, after a step failed.
 func (l *lander) takeBack(cause error) error {
 	err := l.rollBack()
+	if err == nil && l.t.parked != nil {
+		l.seeAgain(l.w.scratch.base)
+	}
 	if err == nil {
 		err = l.w.removeJournal()
 	}
@@ -323,7 +375,8 @@ func (l *lander) leaveFootprints() {
 	prints := l.prints
 	for path, before := range l.before {
 		after, err := l.host.stat(path)
-		if err == nil && after.ino == before.ino && after.ctime != before.ctime {
+		// A mode that it set is news to everyone else.
+		if err == nil && after.ino == before.ino && after.mode == before.mode && after.ctime != before.ctime {
 			prints = append(prints, footprint{ino: after.ino, before: before.ctime, after: after.ctime})
 		}
 	}

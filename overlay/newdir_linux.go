@@ -94,7 +94,7 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 	case s.c.filter.ignored(e.path, isDir):
 	case e.run.kind == special:
 		s.c.withhold(e.path, e.run.what)
-	case s.c.filter.protected(e.path, e.run.kind, p.gits):
+	case s.c.protected(e.path, e.run.kind, p.gits):
 		s.c.withhold(e.path, "protected")
 	case isDir:
 		next := p.below(e.path, inode{})

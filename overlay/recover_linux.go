@@ -91,6 +91,14 @@ func (w *Workspace) recoverRecord(r record) error {
 		return w.removeJournal()
 	}
 	defer l.landing.close()
+	if !done && r.With != nil {
+		if done, err = w.landedWith(r.With); err == nil && done {
+			err = l.enterRecovered(r, base)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if done {
 		l.settle(r, base)
 		l.leaveFootprints()
@@ -102,12 +110,19 @@ func (w *Workspace) recoverRecord(r record) error {
 	if err == nil {
 		err = l.rollBack()
 	}
+	if err == nil && r.Waited {
+		l.seeAgain(base)
+	}
 	if err != nil {
 		run := joinPath(filepath.Base(server), r.Run)
 		return w.setAside(filepath.Join(base.path, interruptedPrefix+r.Run), base, run, err)
 	}
 	l.leaveFootprints()
-	w.addNote("The landing of run " + r.Run + " had been cut off, and was taken back.")
+	note := "The landing of run " + r.Run + " had been cut off, and was taken back"
+	if r.Waited {
+		note += "; it waits for review again"
+	}
+	w.addNote(note + ".")
 	for _, n := range l.report.Notes {
 		w.addNote(n)
 	}

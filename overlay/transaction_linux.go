@@ -14,8 +14,8 @@ import (
 )
 
 // Txn is one transaction: a layer, and the moment from which on a change of the workspace is
-// someone else's. It ends with one call of Land or Discard, whatever that returns; the layer is
-// gone then.
+// someone else's. It ends with one call of Land, Park or Discard, whatever that returns; the layer is
+// gone then, or waits for review.
 type Txn struct {
 	w       *Workspace
 	run     string
@@ -29,6 +29,13 @@ type Txn struct {
 	trusted bool
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
+	filter  filter            // of parked
+	noted   sightings         // set while what waits for review is judged for the first time
+	parked  *waitingRecord    // of a run that waited for review, once it lands or is shown
+	git     *Txn              // of the git directory outside of the workspace that the run uses; nil if none
+	via     string            // see Layer
+	shared  *sharedGit        // of a git directory that is a linked worktree's: what may land
+	notes   []string          // for the report
 	stuck   bool              // a landing could not be taken back: the layer holds content of the workspace
 
 	copied *privateCopy  // stands in for the overlay of the workspace, if it is not nil
@@ -40,11 +47,14 @@ type Txn struct {
 // Begin starts a transaction. run names it: letters a to z and digits, at most 64, unused by any
 // other transaction of this server that has not ended.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
-	if run == "" || len(run) > 64 || strings.Trim(run, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+	if !isRunID(run) {
 		return nil, fmt.Errorf("overlay: %q is not the id of a run", run)
 	}
 	if err := w.unmoved(); err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
+	}
+	if i, err := statAt(w.scratch.base.fd, joinPath(waitingName, run)); err == nil && i.kind != absent {
+		return nil, fmt.Errorf("overlay: %s is the id of a run that waits for review", run)
 	}
 	dir, err := w.scratch.server.mkdir(run, w.scratch.mode)
 	if err != nil {
@@ -52,6 +62,9 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	}
 	t := &Txn{w: w, run: run, dir: dir, layers: dir, away: w.awayNow(), trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
+	}
+	if err := t.beginGit(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
 	return t, nil
@@ -63,6 +76,9 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if t.away != nil {
+		if t.w.config.LandOn == "review" {
+			return fmt.Errorf("what waits for review (workspace.land_on) waits on the filesystem of %s, which can't hold the layers of runs", Quote(t.w.root.path))
+		}
 		if t.layers, err = t.away.server.mkdir(t.run, t.away.mode); err != nil {
 			t.layers = t.dir
 			return err
@@ -169,18 +185,22 @@ func (t *Txn) Layers() []Layer {
 	for _, l := range t.inner {
 		layers = append(layers, l.layer())
 	}
+	if t.git != nil {
+		layers = append(layers, t.git.Layers()...)
+	}
 	return layers
 }
 
 // Layer returns the paths to mount over the workspace itself.
 func (t *Txn) Layer() Layer {
 	if t.copied != nil {
-		return Layer{Lower: t.w.root.path, Copy: t.copied.tree.path}
+		return Layer{Lower: t.w.root.path, Copy: t.copied.tree.path, Via: t.via}
 	}
 	return Layer{
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
 		Work:  filepath.Join(t.layers.path, "work"),
+		Via:   t.via,
 	}
 }
 
@@ -199,7 +219,7 @@ func (t *Txn) Land(ctx context.Context) (Report, error) {
 		lost = t.innerChanges(ctx)
 		report.Withheld = append(report.Withheld, lost...)
 	}
-	report.Notes = slices.Concat(report.Notes, t.mountNotes(lost), t.w.TakeNotes())
+	report.Notes = slices.Concat(report.Notes, t.mountNotes(lost), t.notes, t.w.TakeNotes())
 	report.sort()
 	end := t.end()
 	if report.Landed && end != nil {
@@ -226,11 +246,18 @@ func (t *Txn) Discard(reason string) (Report, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTime)
 	defer cancel()
 	err := t.moveChanges(ctx)
-	report := Report{Reason: reason, Notes: t.mountNotes(nil)}
+	report := Report{Reason: reason, Notes: append(t.mountNotes(nil), t.notes...)}
 	if err == nil {
 		var c *collector
 		c, err = t.collect(ctx, t.trusted)
 		report.Discarded = c.count() + len(t.innerChanges(ctx))
+	}
+	if t.git != nil && err == nil {
+		if err = t.git.moveChanges(ctx); err == nil {
+			var c *collector
+			c, err = t.git.collect(ctx, t.git.trusted)
+			report.Discarded += c.count() + len(t.git.innerChanges(ctx))
+		}
 	}
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		report.Notes = append(report.Notes, "There were more changes than could be counted quickly.")
@@ -244,6 +271,22 @@ func (t *Txn) Discard(reason string) (Report, error) {
 
 // end removes the layer, or puts it aside where that would lose something.
 func (t *Txn) end() error {
+	var away error
+	if t.git != nil {
+		away = t.git.end()
+	}
+	t.close()
+	if t.layers != nil && t.layers != t.dir {
+		away = errors.Join(away, removeTree(t.away.server.fd, t.run))
+	}
+	if t.stuck {
+		return away // it was put aside
+	}
+	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
+}
+
+// close ends the transaction without a look at what is on the disk.
+func (t *Txn) close() {
 	t.ended = true
 	for _, dir := range []*tree{t.upper, t.landing} {
 		if dir != nil {
@@ -256,14 +299,8 @@ func (t *Txn) end() error {
 	for _, l := range t.inner {
 		l.close()
 	}
-	defer t.dir.close()
-	var away error
 	if t.layers != nil && t.layers != t.dir {
 		t.layers.close()
-		away = removeTree(t.away.server.fd, t.run)
 	}
-	if t.stuck {
-		return away // it was put aside
-	}
-	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
+	t.dir.close()
 }
