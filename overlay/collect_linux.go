@@ -19,9 +19,17 @@ type collector struct {
 	state  string
 	filter filter
 
+	hiding []hidingDir // what the mask showed of the workspace's directories
+
 	begin   stamp
 	trusted bool
-	inside  bool // the layer has a whiteout of ours, for the directory of layers that lies in the workspace
+	// noted takes what nobody touched, if it is not nil. seen is what an earlier walk noted, in place of
+	// begin, and disputed what was in conflict then.
+	noted    sightings
+	seen     sightings
+	disputed map[string]bool
+	copied   map[string]bool // files of the layer that are copies, although they have lost the mark
+	inside   bool            // the layer has a whiteout of ours, for the directory of layers that lies in the workspace
 
 	prints     []footprint
 	haveprints bool
@@ -41,9 +49,16 @@ type collector struct {
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper.trailing(), host: t.w.root.trailing(),
-		state: t.w.state, filter: t.w.filter,
-		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes,
+		state: t.w.state, filter: t.w.filter, hiding: t.hiding,
+		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes, noted: t.noted,
 		shut: map[uint64]uint32{}, linked: map[uint64]bool{},
+	}
+	if t.noted != nil {
+		c.copied = map[string]bool{}
+	}
+	if t.parked != nil {
+		c.filter = t.filter
+		t.parked.tell(c)
 	}
 	c.filter.shared = t.shared
 	defer c.upper.release()
@@ -104,7 +119,7 @@ func (c *collector) rootMode(run, host inode) {
 		c.withhold(".", "shuts the workspace's owner out")
 	default:
 		c.changes = append(c.changes, change{
-			kind: setMode, run: run, host: host, modified: []string{"."}, conflict: c.dirTouched(host),
+			kind: setMode, run: run, host: host, modified: []string{"."}, conflict: c.dirTouched("", host),
 		})
 	}
 }
@@ -126,6 +141,10 @@ func (c *collector) dir(p place) error {
 	entries, err := c.entries(&p)
 	if err != nil {
 		return err
+	}
+	c.note(p, p.path, p.host)
+	for _, e := range entries {
+		c.note(p, e.path, e.host)
 	}
 	for _, e := range entries {
 		if err := c.entry(p, e); err != nil {
@@ -149,6 +168,11 @@ func (c *collector) entry(p place, e entry) error {
 		return nil
 	case c.filter.ignored(e.path, isDir):
 		return nil
+	case c.filter.hides(e.path, isDir) || e.host.kind != absent && c.filter.hides(e.path, e.host.kind == directory):
+		if !e.gone {
+			c.withhold(e.path, whyHidden)
+		}
+		return nil
 	case e.gone:
 		_, err := c.removed(p, e.path, e.host, false)
 		return err
@@ -167,6 +191,13 @@ func (c *collector) entry(p place, e entry) error {
 	return c.putFile(p, e)
 }
 
+// whyHidden is why a change of a path that runs can't see does not land, and whyHolds why a directory stays.
+// The name of what it holds is not said: the run shall not learn it.
+const (
+	whyHidden = "hidden"
+	whyHolds  = "stays, with what is hidden in it"
+)
+
 // reserved names are those of airlock's own directories.
 func reserved(name string) bool {
 	return name == insideName || strings.HasPrefix(name, besidePrefix)
@@ -179,7 +210,7 @@ func (c *collector) putFile(p place, e entry) (err error) {
 	if e.host.kind == directory {
 		return c.replaceDir(p, e)
 	}
-	conflict := p.swapped || c.touched(e.host)
+	conflict := p.swapped || c.touched(e.path, e.host)
 	if e.host.kind == e.run.kind {
 		same, err := c.compare(e, conflict)
 		if err != nil {
@@ -210,7 +241,11 @@ func (c *collector) putFile(p place, e entry) (err error) {
 	}
 	if e.host.kind == absent {
 		ch.added = []string{e.path}
-		ch.maybeVanished = e.marks.copied && !p.opaque && c.dirTouched(p.host)
+		if c.seen != nil {
+			ch.conflict = ch.conflict || c.vanished(e.path)
+		} else {
+			ch.maybeVanished = e.marks.copied && !p.opaque && c.dirTouched(p.path, p.host)
+		}
 	} else {
 		ch.modified = []string{e.path}
 	}
@@ -242,17 +277,22 @@ func (c *collector) replaceDir(p place, e entry) error {
 	ch := c.put(p, e)
 	ch.added = []string{e.path}
 	gone := false
-	if !c.dirTouched(e.host) {
+	if !c.dirTouched(e.path, e.host) {
 		var err error
 		if gone, err = c.removed(p, e.path, e.host, true); err != nil {
 			return err
 		}
 	}
 	if !gone {
-		ch.conflict = c.dirTouched(e.host) || slices.ContainsFunc(c.changes[changes:], func(ch change) bool { return ch.conflict })
+		ch.conflict = c.dirTouched(e.path, e.host) || slices.ContainsFunc(c.changes[changes:], func(ch change) bool { return ch.conflict })
+		onlyHidden := !slices.ContainsFunc(c.withheld[withheld:], func(w Withheld) bool { return w.Why != whyHolds })
 		c.changes, c.withheld = c.changes[:changes], c.withheld[:withheld]
 		if !ch.conflict {
-			c.withhold(e.path, "in the place of protected paths")
+			why := "in the place of protected paths"
+			if onlyHidden {
+				why = "in the place of hidden paths"
+			}
+			c.withhold(e.path, why)
 			return nil
 		}
 		ch.host = e.host
@@ -272,9 +312,9 @@ func (c *collector) putDir(p place, e entry) error {
 		return c.mergeDir(p, e)
 	case absent:
 		// A copy of a directory is never moved: overlayfs refuses to rename one.
-		return c.newDir(p, e, p.swapped || e.marks.copied && !p.opaque)
+		return c.newDir(p, e, p.swapped || e.marks.copied && !p.opaque || c.vanished(e.path))
 	}
-	return c.newDir(p, e, p.swapped || c.touched(e.host) || e.marks.copied)
+	return c.newDir(p, e, p.swapped || c.touched(e.path, e.host) || e.marks.copied)
 }
 
 // mergeDir judges a directory that both have.
@@ -284,7 +324,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	// overlayfs marks a directory as opaque only where the lower layer had something at its path. One
 	// without a mark of either kind was made by the run, and by someone else too: nothing was removed.
 	next.opaque = p.opaque || e.marks.opaque
-	if swapped := c.swapped(p.host, e.host); swapped && e.marks.copied {
+	if swapped := c.swapped(p, e.path, e.host); swapped && e.marks.copied {
 		next.swapped = true
 	} else if swapped && next.opaque {
 		next.opaque = false
@@ -298,15 +338,21 @@ func (c *collector) mergeDir(p place, e entry) error {
 	}
 	switch {
 	case e.run.mode == e.host.mode || !e.marks.copied && !next.opaque:
+	case e.marks.copied && c.shown(e.path, e.run.mode): // the host changed it
 	case c.filter.protected(e.path, directory, p.gits), c.filter.shared != nil && !c.filter.shared.own(e.path):
 		c.withhold(e.path, "protected")
 	default:
 		c.changes = append(c.changes, change{
 			kind: setMode, path: e.path, run: e.run, host: e.host, unit: p.unit, modified: []string{e.path},
-			conflict: next.swapped || c.dirTouched(e.host),
+			conflict: next.swapped || c.dirTouched(e.path, e.host),
 		})
 	}
 	return c.dir(next)
+}
+
+// shown reports whether a mask showed a directory with this mode when the run began.
+func (c *collector) shown(path string, mode uint32) bool {
+	return slices.ContainsFunc(c.hiding, func(d hidingDir) bool { return d.path == path && d.inode.mode == mode })
 }
 
 // hostHasMore reports whether a directory of the workspace has a name that the layer's has not.

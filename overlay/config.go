@@ -12,11 +12,13 @@ import (
 // [Defaults].
 type Config struct {
 	// Mode is "overlay" (runs write to a layer that lands or is discarded), "direct" (no transaction
-	// at all: the caller does not use this package) or "readonly".
+	// at all: the caller does not use this package) or "readonly" (there are views in place of
+	// transactions).
 	Mode string `toml:"mode"`
 
 	// LandOn says which runs land: "success" (exit status 0), "exit" (every normal exit) or "review"
-	// (when a person says so). The caller decides by it; this package does not look at it.
+	// (as with "success", but a run's changes wait until a person lands them: see [Txn.Park]). The
+	// caller decides by it; this package does not look at it.
 	LandOn string `toml:"land_on"`
 
 	// OnConflict says what a conflict means for the rest of the run: "beside" (the rest lands, the
@@ -88,17 +90,5 @@ func (c Config) Validate() error {
 
 // Unsupported names the keys that are set to something that does not function yet.
 func (c Config) Unsupported() []string {
-	var keys []string
-	for _, k := range []struct {
-		name string
-		set  bool
-	}{
-		{"workspace.mode", c.Mode == "readonly"},
-		{"workspace.land_on", c.LandOn == "review"},
-	} {
-		if k.set {
-			keys = append(keys, k.name)
-		}
-	}
-	return keys
+	return nil
 }

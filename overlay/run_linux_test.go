@@ -88,12 +88,23 @@ func openLayer(l Layer) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("fsopen: %w", err)
 	}
-	for key, dir := range map[string]string{"lowerdir": l.Lower, "upperdir": l.Upper, "workdir": l.Work} {
-		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return -1, err
+	lower := []string{l.Lower}
+	if l.Mask != "" {
+		lower = []string{l.Mask, l.Lower}
+	}
+	for key, dirs := range map[string][]string{"lowerdir": lower, "upperdir": {l.Upper}, "workdir": {l.Work}} {
+		if dirs[0] == "" {
+			continue // a view
 		}
-		if err := unix.FsconfigSetString(fs, key, fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+		var paths []string
+		for _, dir := range dirs {
+			fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+			if err != nil {
+				return -1, err
+			}
+			paths = append(paths, fmt.Sprintf("/proc/self/fd/%d", fd))
+		}
+		if err := unix.FsconfigSetString(fs, key, strings.Join(paths, ":")); err != nil {
 			return -1, fmt.Errorf("fsconfig %s: %w", key, err)
 		}
 	}
@@ -166,6 +177,9 @@ type fixture struct {
 	state string
 	*Workspace
 	runs int
+	// review says what lands runs: nothing if "", else a review. The host does what it does meanwhile
+	// "before" it, or "after" the run began to wait.
+	review string
 }
 
 // bases are directories on the filesystems that the tests go through.
@@ -276,8 +290,18 @@ func (f *fixture) landed(script, meanwhile string) Report {
 	f.t.Helper()
 	txn := f.begin()
 	runOn(f.t, txn.Layers(), script)
+	if f.review == "after" {
+		parked := f.park(txn)
+		if meanwhile != "" {
+			f.host(meanwhile)
+		}
+		return f.reviewed(parked)
+	}
 	if meanwhile != "" {
 		f.host(meanwhile)
+	}
+	if f.review != "" {
+		return f.reviewed(f.park(txn))
 	}
 	return f.land(txn)
 }

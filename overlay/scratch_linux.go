@@ -27,6 +27,8 @@ import (
 //	BASE/SERVER/RUN/inner-N    the layer of the Nth thing that is mounted in the workspace
 //	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
 //	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
+//	BASE/SERVER/mask-N/        what hides paths from the runs that began with it
+//	BASE/waiting/RUN/          a run that waits for review: its layer, and a record
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
 //	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
@@ -39,6 +41,7 @@ const (
 	interruptedPrefix = "interrupted-"
 	landingName       = "landing"
 	historyName       = "history"
+	waitingName       = "waiting"
 )
 
 // scratch is one server's part of it.
@@ -58,11 +61,7 @@ type scratch struct {
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
 // makes this server's directory. beside allows the place beside the workspace.
 func openScratch(ctx context.Context, root *tree, owner inode, id, state string, doubt, beside bool) (*scratch, error) {
-	mode := uint32(0o700)
-	foreign := os.Geteuid() == 0 && owner.uid != 0
-	if foreign {
-		mode = 0o711 // runs have the owner's identity, and must get through
-	}
+	mode, foreign := scratchMode(owner)
 	var causes []error
 	for _, c := range []*scratch{
 		{base: &tree{path: filepath.Join(state, "layers")}},
@@ -83,6 +82,14 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 		causes = append(causes, err)
 	}
 	return nil, fmt.Errorf("overlay: no place for layers on the filesystem of %s: %w", root.path, errors.Join(causes...))
+}
+
+// scratchMode is the mode of the directories on the way to a layer, and whether somebody else's runs use it.
+func scratchMode(owner inode) (mode uint32, foreign bool) {
+	if os.Geteuid() == 0 && owner.uid != 0 {
+		return 0o711, true // runs have the owner's identity, and must get through
+	}
+	return 0o700, false
 }
 
 // open takes a place, if suits says that it is one.
@@ -111,11 +118,6 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 			}
 		}
 	}()
-	if i, err := statAt(s.base.fd, ""); err != nil {
-		return err
-	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
-		return fmt.Errorf("%s is there and not ours alone", path)
-	}
 	if err := s.ours(); err != nil {
 		return err
 	}
@@ -159,7 +161,7 @@ func (s *scratch) ours() error {
 	}
 	for _, name := range names {
 		switch {
-		case name == "lock", name == ".gitignore", name == historyName:
+		case name == "lock", name == ".gitignore", name == historyName, name == waitingName:
 		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName.MatchString(name):
 		default:
 			return fmt.Errorf("%s is there and not airlock's own: %s is in it", Quote(s.base.path), Quote(name))
@@ -301,6 +303,14 @@ func (s *scratch) close() error {
 	names, err := s.base.list("")
 	if err != nil {
 		return err
+	}
+	if slices.Contains(names, waitingName) {
+		if err := unix.Unlinkat(s.base.fd, waitingName, unix.AT_REMOVEDIR); err == unix.ENOTEMPTY {
+			return nil
+		} else if err != nil {
+			return s.base.fail("remove", waitingName, err)
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return n == waitingName })
 	}
 	for _, n := range names {
 		if n != "lock" && n != ".gitignore" {

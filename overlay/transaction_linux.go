@@ -14,8 +14,8 @@ import (
 )
 
 // Txn is one transaction: a layer, and the moment from which on a change of the workspace is
-// someone else's. It ends with one call of Land or Discard, whatever that returns; the layer is
-// gone then.
+// someone else's. It ends with one call of Land, Park or Discard, whatever that returns; the layer is
+// gone then, or waits for review.
 type Txn struct {
 	w       *Workspace
 	run     string
@@ -24,11 +24,16 @@ type Txn struct {
 	away    *scratch
 	upper   *tree
 	landing *tree // RUN/landing
+	mask    *mask // nil if nothing is hidden
+	hiding  []hidingDir
 	what    string
 	begin   marker
 	trusted bool
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
+	filter  filter            // of parked
+	noted   sightings         // set while what waits for review is judged for the first time
+	parked  *waitingRecord    // of a run that waited for review, once it lands or is shown
 	git     *Txn              // of the git directory outside of the workspace that the run uses; nil if none
 	via     string            // see Layer
 	shared  *sharedGit        // of a git directory that is a linked worktree's: what may land
@@ -44,11 +49,17 @@ type Txn struct {
 // Begin starts a transaction. run names it: letters a to z and digits, at most 64, unused by any
 // other transaction of this server that has not ended.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
-	if run == "" || len(run) > 64 || strings.Trim(run, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+	if !isRunID(run) {
 		return nil, fmt.Errorf("overlay: %q is not the id of a run", run)
+	}
+	if w.config.Mode == "readonly" {
+		return nil, errReadOnly
 	}
 	if err := w.unmoved(); err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
+	}
+	if i, err := statAt(w.scratch.base.fd, joinPath(waitingName, run)); err == nil && i.kind != absent {
+		return nil, fmt.Errorf("overlay: %s is the id of a run that waits for review", run)
 	}
 	dir, err := w.scratch.server.mkdir(run, w.scratch.mode)
 	if err != nil {
@@ -70,6 +81,9 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if t.away != nil {
+		if t.w.config.LandOn == "review" {
+			return fmt.Errorf("what waits for review (workspace.land_on) waits on the filesystem of %s, which can't hold the layers of runs", Quote(t.w.root.path))
+		}
 		if t.layers, err = t.away.server.mkdir(t.run, t.away.mode); err != nil {
 			t.layers = t.dir
 			return err
@@ -99,7 +113,13 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return t.prepareMounts(ctx, root)
+	if err := t.prepareMounts(ctx, root); err != nil || t.copied != nil {
+		return err // what is hidden is not in the copy
+	}
+	// After the marker: a mask repeats the modes of directories, and one that someone changes once it did
+	// is a conflict.
+	t.mask, t.hiding, err = t.w.masks.take(t.begin.at, t.w.maskPlace(t.away))
+	return err
 }
 
 // newUpper makes the two directories of a layer in dir. The root of the merged view shows what the upper's
@@ -191,6 +211,7 @@ func (t *Txn) Layer() Layer {
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
 		Work:  filepath.Join(t.layers.path, "work"),
+		Mask:  t.mask.path(),
 		Via:   t.via,
 	}
 }
@@ -261,11 +282,26 @@ func (t *Txn) Discard(reason string) (Report, error) {
 }
 
 // end removes the layer, or puts it aside where that would lose something.
-func (t *Txn) end() (err error) {
-	t.ended = true
+func (t *Txn) end() error {
+	var away error
 	if t.git != nil {
-		err = t.git.end()
+		away = t.git.end()
 	}
+	t.close()
+	if t.layers != nil && t.layers != t.dir {
+		away = errors.Join(away, removeTree(t.away.server.fd, t.run))
+	}
+	if t.stuck {
+		return away // it was put aside
+	}
+	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
+}
+
+// close ends the transaction without a look at what is on the disk.
+func (t *Txn) close() {
+	t.ended = true
+	_ = t.w.masks.release(t.mask) // what can't be removed goes with this server's directory
+	t.mask = nil
 	for _, dir := range []*tree{t.upper, t.landing} {
 		if dir != nil {
 			dir.close()
@@ -277,14 +313,8 @@ func (t *Txn) end() (err error) {
 	for _, l := range t.inner {
 		l.close()
 	}
-	defer t.dir.close()
-	away := err
 	if t.layers != nil && t.layers != t.dir {
 		t.layers.close()
-		away = errors.Join(err, removeTree(t.away.server.fd, t.run))
 	}
-	if t.stuck {
-		return away // it was put aside
-	}
-	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
+	t.dir.close()
 }

@@ -17,11 +17,26 @@ type Workspace struct{}
 // Open fails: transactions need overlayfs.
 func Open(dir, stateDir string, c Config) (*Workspace, error) { return nil, errUnsupported }
 
+// Hide fails.
+func (w *Workspace) Hide(h Hidden) error { return errUnsupported }
+
 // Interrupted returns nothing.
 func (w *Workspace) Interrupted() []string { return nil }
 
 // Begin fails.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) { return nil, errUnsupported }
+
+// View is the workspace for one run that may only read it.
+type View struct{}
+
+// View fails.
+func (w *Workspace) View(ctx context.Context) (*View, error) { return nil, errUnsupported }
+
+// Layers returns nothing.
+func (v *View) Layers() []Layer { return nil }
+
+// Close does nothing.
+func (v *View) Close() error { return nil }
 
 // Close does nothing.
 func (w *Workspace) Close() error { return nil }
@@ -69,6 +84,25 @@ func (w *Workspace) AllowGit(rule func(dir string) error) {}
 
 // TakeNotes returns nothing.
 func (w *Workspace) TakeNotes() []string { return nil }
+
+// Park fails.
+func (t *Txn) Park(ctx context.Context) (Report, error) { return Report{}, errUnsupported }
+
+// Waiting fails.
+func (w *Workspace) Waiting(ctx context.Context) ([]Waiting, error) { return nil, errUnsupported }
+
+// LandWaiting fails.
+func (w *Workspace) LandWaiting(ctx context.Context, run string) (Report, error) {
+	return Report{}, errUnsupported
+}
+
+// DiscardWaiting fails.
+func (w *Workspace) DiscardWaiting(ctx context.Context, run string) (Report, error) {
+	return Report{}, errUnsupported
+}
+
+// WaitingIn returns nothing.
+func WaitingIn(stateDir string) ([]WaitingRuns, error) { return nil, nil }
 
 // Refuse changes nothing.
 func (w *Workspace) Refuse(lower string) bool { return false }

@@ -139,6 +139,9 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 		}
 		return result, nil
 	}
+	if w.policy.ReadOnly {
+		return w.look(ctx, id, r, output), nil
+	}
 	txn, result, err := w.attempt(call, ctx, id, r, output)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -161,6 +164,23 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 		return landingFailed(result, err), nil
 	}
 	return withReport(result, report), nil
+}
+
+// look does a run that may only read the workspace.
+func (w *WorkspaceRunner) look(ctx context.Context, id string, r Request, output io.Writer) Result {
+	view, err := w.layers.View(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return interrupted(ctx)
+		}
+		return Refused(fmt.Sprintf("the workspace can't be shown: %v", err))
+	}
+	result, _ := w.execute(ctx, id, r, view.Layers(), output) // the error is in the result
+	result.WorkspaceLine = "workspace: read-only, nothing lands"
+	if err := view.Close(); err != nil {
+		result.Notes = append(result.Notes, fmt.Sprintf("what hid paths from the run could not be removed: %v", err))
+	}
+	return result
 }
 
 // attempt begins a transaction and does the run on it. Where the kernel turns out not to take something as
@@ -238,16 +258,19 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	return ended(exit), nil
 }
 
-// finish lands or discards, by how the run ended. The end of the call ends a landing that still looks at
+// finish lands, leaves for review or discards, by how the run ended. The end of the call ends a landing that still looks at
 // what there is to land, and never one that has begun to change the workspace: all or nothing.
 func (w *WorkspaceRunner) finish(call context.Context, txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
 	if w.lands(result, onFailure) {
+		if w.policy.LandOn == "review" {
+			return txn.Park(call)
+		}
 		return txn.Land(call)
 	}
 	return txn.Discard(discardReason(result))
 }
 
-// lands decides whether a run's changes are promoted: only after its own exit, and with a status other
+// lands decides whether a run's changes are promoted, at once or once they are reviewed: only after its own exit, and with a status other
 // than 0 only if the call, or else the policy, says so.
 func (w *WorkspaceRunner) lands(result Result, onFailure string) bool {
 	if result.Status != StatusExited || result.ExitCode == nil {
