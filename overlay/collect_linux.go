@@ -161,9 +161,9 @@ func (c *collector) putFile(p place, e entry) error {
 			return nil
 		}
 	}
-	if c.filter.protected(e.path, e.run.kind, p.gits) {
-		c.withhold(e.path, "protected")
-		return nil
+	if why, err := c.heldBack(p, e); err != nil || why != "" {
+		c.withhold(e.path, why)
+		return err
 	}
 	ch := change{kind: put, path: e.path, run: e.run, host: e.host, conflict: conflict, unit: p.unit}
 	if e.host.kind == absent {

@@ -15,6 +15,7 @@ type place struct {
 	// swapped is set where the directory, or one that it lies in, may have been swapped for another.
 	swapped bool
 	gits    []string // the git directories at or above path; the workspace itself, "", can be one
+	newGit  bool     // the innermost of them is none in the workspace yet
 	unit    string   // the outermost of them, as the report spells it; "" if there is none
 }
 
@@ -24,8 +25,9 @@ func (p place) below(path string, host inode) place {
 	return p
 }
 
-// enterGit notes that p is a git directory.
-func (p *place) enterGit() {
+// enterGit notes that p is a git directory, and whether the run made it one.
+func (p *place) enterGit(made bool) {
+	p.newGit = made
 	p.gits = append(slices.Clip(p.gits), p.path) // places of siblings share what is there
 	if p.unit == "" {
 		p.unit = reportPath(p.path)
@@ -110,7 +112,7 @@ func (c *collector) findGit(p *place, entries []entry, host int) error {
 	if !isGitDir(name, will) && !isGitDir(name, has) {
 		return nil
 	}
-	p.enterGit()
+	p.enterGit(!has("HEAD"))
 	if isGitDir(name, has) || !slices.ContainsFunc(gitDangerous, has) {
 		return nil
 	}

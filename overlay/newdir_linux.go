@@ -65,7 +65,7 @@ func (s *subtree) walk(p place) (some bool, err error) {
 		return false, err
 	}
 	if isGitDir(baseName(p.path), func(name string) bool { return slices.Contains(names, name) }) {
-		p.enterGit()
+		p.enterGit(true)
 	}
 	emptied := false
 	for _, e := range entries {
@@ -97,14 +97,18 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 	case s.c.filter.ignored(e.path, isDir):
 	case e.run.kind == special:
 		s.c.withhold(e.path, e.run.what)
-	case s.c.filter.protected(e.path, e.run.kind, p.gits):
-		s.c.withhold(e.path, "protected")
+	case isDir && s.c.filter.protected(e.path, directory, p.gits):
+		s.c.withhold(e.path, whyProtected)
 	case isDir:
 		next := p.below(e.path, inode{})
 		next.marks = e.marks
 		lands, err = s.walk(next)
 		return lands, !lands, err
 	default:
+		if why, err := s.c.heldBack(p, e); err != nil || why != "" {
+			s.c.withhold(e.path, why)
+			return false, true, err
+		}
 		s.c.noteSetID(e.path, e.run)
 		s.added = append(s.added, e.path)
 		return true, false, nil

@@ -94,16 +94,27 @@ func (f filter) protected(path string, k kind, gits []string) bool {
 	return slices.ContainsFunc(f.protect, func(g glob) bool { return g.match(path, k == directory) })
 }
 
+// onlyConfig reports whether path is protected for the one reason that it is the configuration of the
+// git directory that it lies in, so that its content decides.
+func (f filter) onlyConfig(path string, gits []string) bool {
+	if len(gits) == 0 {
+		return false
+	}
+	last := len(gits) - 1
+	return path == joinPath(gits[last], "config") && !f.protected(path, regular, gits[:last])
+}
+
 // gitProtected reports whether git runs or obeys what lies at rel, a path relative to a git
-// directory: hooks, its configuration, and the files that send it to another directory. Also in
-// worktrees/NAME, which git takes for git directories although they hold neither objects nor refs.
+// directory: hooks, its configuration, the files that send it to another directory, and those that name
+// remotes in the way of old. Also in worktrees/NAME, which git takes for git directories although they
+// hold neither objects nor refs.
 func gitProtected(rel string) bool {
 	names := strings.Split(strings.ToLower(rel), "/")
 	if len(names) > 2 && names[0] == "worktrees" {
 		names = names[2:]
 	}
 	first := names[0]
-	return first == "hooks" || first == "commondir" || first == "gitdir" || strings.HasPrefix(first, "config")
+	return (first == "remotes" || first == "branches") && len(names) > 1 || first == "hooks" || first == "commondir" || first == "gitdir" || strings.HasPrefix(first, "config")
 }
 
 // isGitDir reports whether git would accept a directory as a git directory, from what it holds.
@@ -118,4 +129,4 @@ func isGitDir(name string, holds func(string) bool) bool {
 var gitEssential = []string{"HEAD", "objects", "refs", "commondir"}
 
 // gitDangerous are entries that git obeys once the directory is a git directory.
-var gitDangerous = []string{"config", "config.worktree", "hooks", "commondir", "gitdir"}
+var gitDangerous = []string{"config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches"}
