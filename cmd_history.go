@@ -45,7 +45,7 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 		printError(a.stderr, err)
 		return exitFailed
 	}
-	w, err := overlay.Open(o.dir, s.places.state, o.settings.Workspace)
+	w, err := openLayers(s.places, o, a.environ)
 	if err != nil {
 		printError(a.stderr, err)
 		return exitFailed

@@ -37,7 +37,7 @@ var imports = map[string]struct {
 	"internal/units":     {nil, "a leaf, so that every package can spell its configuration with it"},
 	"internal/spelling":  {nil, "a leaf, so that commands, keys and arguments are mended alike"},
 	"internal/untrusted": {nil, "a leaf, so that main and envs read a workspace's files with the same care"},
-	"internal/gitconfig": {nil, "a leaf: what git obeys is judged without a workspace or a layer"},
+	"internal/gitconfig": {[]string{"internal/untrusted"}, "a leaf: what git obeys is judged without a workspace or a layer"},
 	"internal/mcpclient": {nil, "it stands outside as a client does, and must not share the server's mistakes"},
 	"internal/demo":      {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},
 	"internal/bench":     {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},

@@ -41,7 +41,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
-		if options.Layers, err = overlay.Open(o.dir, p.state, o.settings.Workspace); err != nil {
+		if options.Layers, err = openLayers(p, o, environ); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
 		for _, left := range leftOfLandings(options.Layers) {

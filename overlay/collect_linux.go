@@ -19,6 +19,9 @@ type collector struct {
 	state  string
 	filter filter
 
+	gitUser GitUser
+	targets map[string]bool // the patterns of what git's configuration sends git to
+
 	begin   stamp
 	trusted bool
 
@@ -36,7 +39,8 @@ type collector struct {
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
-		begin: t.begin.at, trusted: trusted, modes: t.modes,
+		gitUser: t.w.gitUser,
+		begin:   t.begin.at, trusted: trusted, modes: t.modes,
 	}
 	run, err := statAt(c.upper.fd, "")
 	if err != nil {
@@ -62,6 +66,7 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		return c, redirectError(".") // the root of a layer always lies over the workspace
 	}
 	c.rootMode(run, host)
+	c.obeyed()
 	if err := c.dir(place{host: host, marks: m}); err != nil {
 		return c, err
 	}

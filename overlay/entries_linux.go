@@ -105,6 +105,9 @@ func (c *collector) findGit(p *place, entries []entry, host int) error {
 	if p.opaque {
 		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	}
+	if p.path != "" && (has(".git") || has("HEAD") && has("config")) {
+		c.obeyedBy(p.path)
+	}
 	name := baseName(p.path)
 	if p.path == "" {
 		name = filepath.Base(c.host.path)

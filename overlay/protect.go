@@ -41,16 +41,8 @@ func newFilter(c Config) (filter, error) {
 		if !strings.HasPrefix(pattern, "/") {
 			pattern = "**/" + pattern
 		}
-		g, err := compileGlob(pattern)
-		if err != nil {
+		if err := f.add(pattern); err != nil {
 			return filter{}, fmt.Errorf("workspace.protect: %w", err)
-		}
-		g.foldCase = true
-		f.protect = append(f.protect, g)
-		for i := 1; i < len(g.names); i++ {
-			if last := g.names[i-1]; strings.Trim(last, "*") != "" {
-				f.leading = append(f.leading, glob{names: g.names[:i], foldCase: true})
-			}
 		}
 	}
 	for _, pattern := range c.Ignore {
@@ -61,6 +53,23 @@ func newFilter(c Config) (filter, error) {
 		f.ignore = append(f.ignore, g)
 	}
 	return f, nil
+}
+
+// add protects one more pattern, which begins with a slash or with "**/".
+func (f *filter) add(pattern string) error {
+	g, err := compileGlob(pattern)
+	if err != nil {
+		return err
+	}
+	g.foldCase = true
+	// Copies of the filter share what is there.
+	f.protect = append(slices.Clip(f.protect), g)
+	for i := 1; i < len(g.names); i++ {
+		if last := g.names[i-1]; strings.Trim(last, "*") != "" {
+			f.leading = append(slices.Clip(f.leading), glob{names: g.names[:i], foldCase: true})
+		}
+	}
+	return nil
 }
 
 // ignored reports whether changes of the path neither land nor are reported.

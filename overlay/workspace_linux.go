@@ -23,6 +23,7 @@ type Workspace struct {
 	own     *tree // state, held open
 	config  Config
 	filter  filter
+	gitUser GitUser
 	scratch *scratch
 	trusted bool   // ctimes of its filesystem can be trusted
 	hook    func() // see point

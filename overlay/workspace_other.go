@@ -20,6 +20,9 @@ func Open(dir, stateDir string, c Config) (*Workspace, error) { return nil, errU
 // Interrupted returns nothing.
 func (w *Workspace) Interrupted() []string { return nil }
 
+// SetGitUser does nothing.
+func (w *Workspace) SetGitUser(u GitUser) {}
+
 // Begin fails.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) { return nil, errUnsupported }
 

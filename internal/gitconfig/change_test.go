@@ -49,7 +49,7 @@ func TestChange(t *testing.T) {
 		{add: remote(""), old: "remote = origin", new: "remote = new", refused: "branch.main.remote names no remote"},
 		{old: "	pushRemote = origin\n", new: "", refused: "branch.main.pushremote was changed"},
 		{old: original[strings.Index(original, "[branch"):strings.Index(original, "[user")], new: ""}, // git branch -d
-		{old: `[branch "main"]`, new: `[branch "trunk"]`},                                 // git branch -m
+		{old: `[branch "main"]`, new: `[branch "trunk"]`},                                             // git branch -m
 		{old: "merge = refs/heads/main", new: "merge = refs/heads/x"},
 		{old: "url = https://example.com/a.git", new: "url = https://example.com/b.git", refused: "remote.origin.url was changed"},
 		{old: original[strings.Index(original, "[remote"):strings.Index(original, "[branch")], new: "", refused: "remote.origin.url was removed"},
