@@ -85,5 +85,7 @@
 //     landing as a whole.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.
 //     Access control lists of replaced files are those of the run's version.
-//   - What git's core.hooksPath or include.path names in the workspace is not protected.
+//   - What git's core.hooksPath or include.path names is protected as the files say when a run lands. What
+//     programs there call in their turn is not. The configuration of a repository below the root counts from
+//     where a landing reaches its directory.
 package overlay
