@@ -19,6 +19,9 @@ type collector struct {
 	state  string
 	filter filter
 
+	run     string // its id
+	base    gitBase
+	units   map[string]*unitState // by unit: the git directories that the walk goes through
 	gitUser GitUser
 	targets map[string]bool // the patterns of what git's configuration sends git to
 
@@ -39,8 +42,8 @@ type collector struct {
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
-		gitUser: t.w.gitUser,
-		begin:   t.begin.at, trusted: trusted, modes: t.modes,
+		run: t.run, base: t.base, units: map[string]*unitState{}, gitUser: t.w.gitUser,
+		begin: t.begin.at, trusted: trusted, modes: t.modes,
 	}
 	run, err := statAt(c.upper.fd, "")
 	if err != nil {
@@ -71,7 +74,10 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		return c, err
 	}
 	c.resolveVanished()
-	return c, nil
+	if err := c.settleGit(); err != nil {
+		return c, err
+	}
+	return c, c.settleDatabases()
 }
 
 // rootMode judges the mode of the workspace itself. One that would shut its owner out stays in the
@@ -234,7 +240,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	// overlayfs marks a directory as opaque only where the lower layer had something at its path. One
 	// without a mark of either kind was made by the run, and by someone else too: nothing was removed.
 	next.opaque = p.opaque || e.marks.opaque
-	if swapped := c.swapped(p.host, e.host); swapped && e.marks.copied {
+	if swapped := c.swapped(p.host, e.host) && !c.base.is(e.path, e.host); swapped && e.marks.copied {
 		next.swapped = true
 	} else if swapped && next.opaque {
 		next.opaque = false

@@ -16,7 +16,7 @@ type place struct {
 	swapped bool
 	gits    []string // the git directories at or above path; the workspace itself, "", can be one
 	newGit  bool     // the innermost of them is none in the workspace yet
-	unit    string   // the outermost of them, as the report spells it; "" if there is none
+	unit    string   // the repository among them that lands as one, as the report spells it; "" if there is none
 }
 
 // below returns the place of a directory in p.
@@ -29,7 +29,8 @@ func (p place) below(path string, host inode) place {
 func (p *place) enterGit(made bool) {
 	p.newGit = made
 	p.gits = append(slices.Clip(p.gits), p.path) // places of siblings share what is there
-	if p.unit == "" {
+	// A submodule's is a repository of its own, wherever it lies.
+	if p.unit == "" || strings.HasPrefix(inUnit(p.unit, p.path), "modules/") {
 		p.unit = reportPath(p.path)
 	}
 }
@@ -116,6 +117,9 @@ func (c *collector) findGit(p *place, entries []entry, host int) error {
 		return nil
 	}
 	p.enterGit(!has("HEAD"))
+	if c.units[p.unit] == nil {
+		c.units[p.unit] = &unitState{swapped: p.swapped}
+	}
 	if isGitDir(name, has) || !slices.ContainsFunc(gitDangerous, has) {
 		return nil
 	}

@@ -15,6 +15,9 @@ const whyProtected = "protected"
 
 // heldBack returns why a file or link of the layer does not land although it could, "" if it does.
 func (c *collector) heldBack(p place, e entry) (string, error) {
+	if len(p.gits) > 0 && e.run.kind == regular && isGitLock(inUnit(reportPath(p.gits[len(p.gits)-1]), e.path)) {
+		return "left by a git that was ended", nil
+	}
 	if !c.filter.protected(e.path, e.run.kind, p.gits) {
 		return "", nil
 	}

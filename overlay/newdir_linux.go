@@ -68,11 +68,16 @@ func (s *subtree) walk(p place) (some bool, err error) {
 		p.enterGit(true)
 	}
 	emptied := false
+	left := map[string]bool{}
 	for _, e := range entries {
-		lands, held, err := s.entry(p, e)
-		if err != nil {
+		var lands, held bool
+		if db := databaseOf(e.name); left[db] && e.run.kind == regular {
+			s.c.withhold(e.path, "its database is withheld") // which stands before it in the list
+			held = true
+		} else if lands, held, err = s.entry(p, e); err != nil {
 			return false, err
 		}
+		left[e.name] = held
 		some = some || lands
 		emptied = emptied || held
 		if !lands {

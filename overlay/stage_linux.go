@@ -30,10 +30,12 @@ func (l *lander) stage(ctx context.Context) error {
 }
 
 func (l *lander) stageStep(s *step) (err error) {
-	if err := l.ready(*s); err != nil {
-		return err
+	if s.tips != nil {
+		err = l.stageTips(*s)
+	} else if err = l.ready(*s); err == nil {
+		err = l.move(l.t.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
 	}
-	if err := l.move(l.t.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE); err != nil {
+	if err != nil {
 		return err
 	}
 	if s.run, err = l.landing.stat(s.name()); err != nil {

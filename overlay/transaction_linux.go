@@ -26,6 +26,7 @@ type Txn struct {
 	trusted bool
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
+	base    gitBase           // what the landing compares git's index with
 	stuck   bool              // a landing could not be taken back: the layer holds content of the workspace
 }
 
@@ -90,8 +91,12 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	defer lock.unlock()
-	t.begin, err = takeMarker(ctx, t.dir)
-	return err
+	if t.begin, err = takeMarker(ctx, t.dir); err != nil {
+		return err
+	}
+	// After the marker: a change that it does not show as one is in what is compared with.
+	t.base = openGitBase(t.w.root)
+	return nil
 }
 
 // Describe says what the run does, for the history: the tool, or the command line. Only the first
@@ -164,6 +169,7 @@ func (t *Txn) Discard(reason string) (Report, error) {
 // end removes the layer, or puts it aside where that would lose something.
 func (t *Txn) end() error {
 	t.ended = true
+	t.base.close()
 	for _, dir := range []*tree{t.upper, t.landing} {
 		if dir != nil {
 			dir.close()
