@@ -19,6 +19,9 @@ func (c *collector) heldBack(p place, e entry) (string, error) {
 		return "left by a git that was ended", nil
 	}
 	if !c.filter.protected(e.path, e.run.kind, p.gits) {
+		if len(p.gits) > 0 && e.run.kind == regular && isTodo(e.path) {
+			return c.todoRuns(e)
+		}
 		return "", nil
 	}
 	if e.run.kind != regular || !c.filter.onlyConfig(e.path, p.gits) {

@@ -64,6 +64,13 @@ func TestGitConfig(t *testing.T) {
 		{name: "a linked worktree's", setup: "git worktree add -q $BASE/wt; git config extensions.worktreeConfig true", run: "printf '[core]\nfsmonitor=x\n' > .git/worktrees/wt/config.worktree", path: ".git/worktrees/wt/config.worktree", why: "protected"},
 		// Files of an older kind that name remotes, too.
 		{name: "a remote in a file", run: "mkdir -p .git/remotes .git/branches; echo 'URL: /x' > .git/remotes/o; echo /x > .git/branches/o", path: ".git/remotes/o", why: "protected", check: "! test -e .git/branches/o"},
+		{name: "remotes elsewhere", run: "mkdir x; ln -s ../x .git/remotes", path: ".git/remotes", why: "protected", check: "! test -L .git/remotes"},
+		{name: "a reflog elsewhere", run: "rm .git/logs/HEAD; ln -s ../victim .git/logs/HEAD", path: ".git/logs/HEAD", why: "protected", check: "! test -L .git/logs/HEAD"},
+		{name: "a reflog elsewhere before it means something", setup: "mkdir -p bare/logs; ln -s ../../victim bare/logs/HEAD", run: "cd bare; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD", path: "bare/HEAD", why: "protected", check: "! test -e bare/HEAD"},
+		{name: "a link in a new one", run: "git init -q sub; ln -s /tmp sub/.git/logs", path: "sub/.git/logs", why: "protected", check: "! test -L sub/.git/logs"},
+		{name: "a command for later", run: "mkdir .git/rebase-merge; printf 'pick 1\n  exec evil\n' > .git/rebase-merge/git-rebase-todo", path: ".git/rebase-merge/git-rebase-todo", why: "protected: git rebase --continue would run a command", check: "! test -e .git/rebase-merge/git-rebase-todo"},
+		{name: "an unfinished rebase", setup: "git checkout -qb b; echo b > f; git commit -qam b; git checkout -q main; echo m > f; git commit -qam m", run: "git checkout -q b; ! git rebase main >/dev/null 2>&1", check: "test -e .git/rebase-merge/git-rebase-todo; git rebase --abort; test $(git log -1 --format=%s) = b"},
+		{name: "a short name", run: "mkdir git~1; printf '[core]\nfsmonitor=x\n' > git~1/config", path: "git~1/config", why: "protected: core.fsmonitor was changed"},
 		{name: "a harmless file before it means something", setup: "mkdir bare; printf '[core]\nfsmonitor=x\n' > bare/config", run: "cd bare; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD; printf '[user]\nname=x\n' >> config", path: "bare/HEAD", why: "protected", check: "! test -e bare/HEAD"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -85,11 +85,12 @@ func (f filter) protected(path string, k kind, gits []string) bool {
 		if git != "" {
 			rel = strings.TrimPrefix(path, git+"/")
 		}
-		if gitProtected(rel) {
+		// git makes no links there, and writes through those that it finds: a reflog, to any file.
+		if k == symlink || gitProtected(rel, k) {
 			return true
 		}
 	}
-	if k != directory && strings.EqualFold(baseName(path), ".git") {
+	if k != directory && isDotGit(baseName(path)) {
 		return true // names a git directory that could lie anywhere
 	}
 	if k == symlink {
@@ -117,25 +118,41 @@ func (f filter) onlyConfig(path string, gits []string) bool {
 // directory: hooks, its configuration, the files that send it to another directory, and those that name
 // remotes in the way of old. Also in worktrees/NAME, which git takes for git directories although they
 // hold neither objects nor refs.
-func gitProtected(rel string) bool {
+func gitProtected(rel string, k kind) bool {
 	names := strings.Split(strings.ToLower(rel), "/")
 	if len(names) > 2 && names[0] == "worktrees" {
 		names = names[2:]
 	}
 	first := names[0]
-	return (first == "remotes" || first == "branches") && len(names) > 1 || first == "hooks" || first == "commondir" || first == "gitdir" || strings.HasPrefix(first, "config")
+	return (first == "remotes" || first == "branches") && (len(names) > 1 || k != directory) || first == "hooks" || first == "commondir" || first == "gitdir" || strings.HasPrefix(first, "config")
 }
 
 // isGitDir reports whether git would accept a directory as a git directory, from what it holds.
 func isGitDir(name string, holds func(string) bool) bool {
-	if strings.EqualFold(name, ".git") {
+	if isDotGit(name) {
 		return true
 	}
 	return holds("HEAD") && (holds("objects") && holds("refs") || holds("commondir"))
 }
 
+// isDotGit reports whether a name is that of a git directory on some filesystem: without regard to case, to
+// what HFS+ passes over in names, or by the short name that NTFS gives it.
+func isDotGit(name string) bool {
+	name = strings.Map(func(r rune) rune {
+		if r >= 0x200c && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x206a && r <= 0x206f || r == 0xfeff {
+			return -1
+		}
+		return r
+	}, name)
+	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
+}
+
 // gitEssential are the entries that make a directory a git directory.
 var gitEssential = []string{"HEAD", "objects", "refs", "commondir"}
 
-// gitDangerous are entries that git obeys once the directory is a git directory.
-var gitDangerous = []string{"config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches"}
+// gitDangerous are entries that git obeys once the directory is a git directory, or writes to through links
+// that landed in them when it was none.
+var gitDangerous = []string{
+	"config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches",
+	"objects", "refs", "logs", "info", "index", "packed-refs", "modules", "worktrees", "rebase-merge", "sequencer",
+}

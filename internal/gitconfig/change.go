@@ -140,11 +140,10 @@ func (c Change) branch(name string) error {
 	}
 	inert := map[string]func(string) error{
 		"remote": func(v string) error {
-			entries := c.After
-			if len(was) > 0 {
-				entries = c.Before // the next push of a branch that is there goes to no new place
+			if len(values(was, "branch", name, "remote")) > 0 {
+				return errors.New("remote is where the next push goes")
 			}
-			if v != "." && (!has(entries, "remote", v) || len(values(entries, "remote", v, "url")) == 0) {
+			if v != "." && len(values(c.After, "remote", v, "url")) == 0 {
 				return errors.New("remote names no remote")
 			}
 			return nil

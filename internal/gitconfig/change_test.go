@@ -46,7 +46,7 @@ func TestChange(t *testing.T) {
 		{add: "[branch \"x\"]\nrebase = exec\n", refused: "branch.x.rebase has a value of its own"},
 		{add: remote(""), refused: ""},
 		{add: remote("[branch \"x\"]\nremote = new\n")},
-		{add: remote(""), old: "remote = origin", new: "remote = new", refused: "branch.main.remote names no remote"},
+		{add: remote(""), old: "remote = origin", new: "remote = new", refused: "branch.main.remote is where the next push goes"},
 		{old: "	pushRemote = origin\n", new: "", refused: "branch.main.pushremote was changed"},
 		{old: original[strings.Index(original, "[branch"):strings.Index(original, "[user")], new: ""}, // git branch -d
 		{old: `[branch "main"]`, new: `[branch "trunk"]`},                                             // git branch -m
