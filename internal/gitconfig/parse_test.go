@@ -97,8 +97,12 @@ func TestParseWhatGitWrote(t *testing.T) {
 	requireGit(t)
 	file := filepath.Join(t.TempDir(), "config")
 	for _, args := range [][]string{
-		{"user.name", "A \"b\" \\ c; #d"}, {"branch.fea/ture.remote", "origin"}, {"branch.we\"ird\\.description", "one\ntwo\tthree "},
-		{"--add", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"}, {"--add", "remote.origin.fetch", "+refs/tags/*:refs/tags/*"}, {"user.email", " x "},
+		{"user.name", "A \"b\" \\ c; #d"},
+		{"branch.fea/ture.remote", "origin"},
+		{"branch.we\"ird\\.description", "one\ntwo\tthree "},
+		{"--add", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"},
+		{"--add", "remote.origin.fetch", "+refs/tags/*:refs/tags/*"},
+		{"user.email", " x "},
 	} {
 		if out, err := exec.Command("git", append([]string{"config", "--file", file}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", args, out)
