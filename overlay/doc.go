@@ -50,6 +50,9 @@
 // brought out. Where both sides came to the same content and mode there is no conflict. If the clock
 // was set back, or the filesystem's clock is another host's, everything that differs is a conflict.
 //
+// A git directory is judged as one (see settleGit), and so are a database of SQLite and the files beside
+// it. No conflict file is ever made in either.
+//
 // # Vocabulary
 //
 //   - lower layer, upper layer, whiteout, opaque, copy-up: as in the kernel's overlayfs.rst. Layer here
@@ -81,8 +84,12 @@
 //     waits to be written to disk. An edit that was made so, and only so, is not seen.
 //   - A protected path that is a link in the workspace already protects the link, not what it leads to:
 //     a run can change scripts/pre-commit where .git/hooks/pre-commit is a link to it.
-//   - A git directory in which anyone else changed a file that the run changed, too, is left out of the
-//     landing as a whole.
+//   - Where someone else changed HEAD, a ref or an entry of the index of a repository meanwhile, only objects
+//     land in it, and what the run's refs led to as refs/airlock/RUN; older entries of its stash don't. Of a
+//     repository that keeps its refs in a reftable only the objects land then. A repository below the root
+//     whose index someone else only refreshed counts as changed: only the root's is compared with what it was.
+//   - A change of a git directory or of a database that is found only while the steps are taken, between the
+//     judgement and its turn, takes the whole landing back.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.
 //     Access control lists of replaced files are those of the run's version.
 //   - What git's core.hooksPath or include.path names is protected as the files say when a run lands. What
