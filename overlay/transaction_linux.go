@@ -100,7 +100,11 @@ func (t *Txn) Describe(what string) {
 	t.what = strings.ToValidUTF8(what[:min(len(what), 1024)], "\uFFFD")
 }
 
-// Layer returns the paths to mount.
+// Layers returns all that has to be mounted, the workspace's own layer first. Each is seen at the path
+// of its Lower.
+func (t *Txn) Layers() []Layer { return []Layer{t.Layer()} }
+
+// Layer returns the paths to mount over the workspace itself.
 func (t *Txn) Layer() Layer {
 	return Layer{
 		Lower: t.w.root.path,

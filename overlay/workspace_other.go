@@ -35,6 +35,9 @@ type Txn struct{}
 // Layer returns nothing.
 func (t *Txn) Layer() Layer { return Layer{} }
 
+// Layers returns nothing.
+func (t *Txn) Layers() []Layer { return nil }
+
 // Land fails.
 func (t *Txn) Land(ctx context.Context) (Report, error) { return Report{}, errUnsupported }
 

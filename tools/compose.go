@@ -37,9 +37,9 @@ const scriptFile = "/run/airlock/script"
 // (MAX_ARG_STRLEN) for one.
 const maxArgument = 100 << 10
 
-// compose makes the Spec of a run. layer is nil if the run writes to the workspace itself. The error
-// is for the model, and so is the note, which may be "".
-func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (spec sandbox.Spec, note string, err error) {
+// compose makes the Spec of a run. There are no layers if the run writes to the workspace itself. The
+// error is for the model, and so is the note, which may be "".
+func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) (spec sandbox.Spec, note string, err error) {
 	dir, err := w.view.inside("cwd", r.Cwd)
 	if err != nil {
 		return sandbox.Spec{}, "", err
@@ -57,13 +57,13 @@ func (w *WorkspaceRunner) compose(id string, r Request, layer *overlay.Layer) (s
 	if w.backend.Unconfined() {
 		spec.Network = sandbox.NetworkHost
 	}
-	if layer != nil {
+	for _, l := range layers {
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{
 			Kind:   sandbox.MountOverlay,
-			Source: layer.Lower,
-			Target: w.view.Workspace,
-			Upper:  layer.Upper,
-			Work:   layer.Work,
+			Source: l.Lower,
+			Target: l.Lower,
+			Upper:  l.Upper,
+			Work:   l.Work,
 		})
 	}
 	env := w.view.Env

@@ -164,16 +164,15 @@ func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Reques
 	var watching sync.WaitGroup
 	watching.Go(func() { watchDisk(ctx, txn, limit, cancel) })
 	watching.Go(func() { watchFree(ctx, txn.Free, cancel) })
-	layer := txn.Layer()
-	result := w.execute(ctx, id, r, &layer, output)
+	result := w.execute(ctx, id, r, txn.Layers(), output)
 	cancel(nil)
 	watching.Wait()
 	return checkDisk(call, result, txn, limit)
 }
 
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet.
-func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layer *overlay.Layer, output io.Writer) (result Result) {
-	spec, note, err := w.compose(id, r, layer)
+func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layers []overlay.Layer, output io.Writer) (result Result) {
+	spec, note, err := w.compose(id, r, layers)
 	if err != nil {
 		return Failed(err.Error())
 	}
