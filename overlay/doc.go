@@ -24,7 +24,7 @@
 //
 //	txn, err := w.Begin(ctx, "7f3a")
 //	…
-//	// Mount txn.Layer() and run something in it. When the last process is gone and the mount is:
+//	// Mount txn.Layers() and run something in it. When the last process is gone and the mount is:
 //	report, err := txn.Land(ctx) // or txn.Discard("timeout")
 //	fmt.Println(report.Summary())
 //
@@ -92,6 +92,11 @@
 //     judgement and its turn, takes the whole landing back.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.
 //     Access control lists of replaced files are those of the run's version.
+//   - What is mounted in the workspace has a layer of its own in a run, and nothing that is changed there
+//     lands. In a user namespace no directory with a mount inside can be an overlay's lower layer: the
+//     run works on a private copy then, whose cost grows with the workspace.
+//   - Sockets, FIFOs, devices and what the server can't read are not in a private copy. Of attributes it
+//     has those of the user class and access control lists.
 //   - What git's core.hooksPath or include.path names is protected as the files say when a run lands. What
 //     programs there call in their turn is not. The configuration of a repository below the root counts from
 //     where a landing reaches its directory.

@@ -59,6 +59,9 @@ func (t *Txn) planned(ctx context.Context) (p plan, count int, err error) {
 	if err != nil {
 		return plan{}, 0, err
 	}
+	if err := t.moveChanges(ctx); err != nil {
+		return plan{}, 0, err
+	}
 	trusted := t.trusted && t.begin.steadyUntil(now)
 	for range 5 {
 		var c *collector

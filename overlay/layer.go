@@ -6,6 +6,13 @@ package overlay
 //
 // Upper is prepared (its root has the workspace's mode and, as far as permitted, owner, because the
 // root of the merged view shows them) and must be mounted with the userxattr option.
+//
+// Where Copy is not empty Lower can't be an overlay's lower layer. Copy is a private copy of it, a
+// directory or a file, to be bound in its place for reading and writing; Upper and Work are empty then.
 type Layer struct {
 	Lower, Upper, Work string
+	Copy               string
+
+	// ReadOnly shows Lower as it is, without a layer.
+	ReadOnly bool
 }

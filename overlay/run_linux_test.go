@@ -36,48 +36,83 @@ func TestMain(m *testing.M) {
 
 const exitNoMount = 121
 
-// becomeRun mounts the layer and executes the script in it.
-func becomeRun(layer, script string) error {
-	var l Layer
-	if err := json.Unmarshal([]byte(layer), &l); err != nil {
+// becomeRun mounts the layers and executes the script in the first of them.
+func becomeRun(encoded, script string) error {
+	var layers []Layer
+	if err := json.Unmarshal([]byte(encoded), &layers); err != nil {
 		return err
 	}
-	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("fsopen: %w", err)
-	}
-	for key, dir := range map[string]string{"lowerdir": l.Lower, "upperdir": l.Upper, "workdir": l.Work} {
-		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	var mounts []int
+	for _, l := range layers {
+		mnt, err := openLayer(l)
 		if err != nil {
 			return err
 		}
-		if err := unix.FsconfigSetString(fs, key, fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
-			return fmt.Errorf("fsconfig %s: %w", key, err)
+		mounts = append(mounts, mnt)
+	}
+	for i, l := range layers {
+		if err := unix.MoveMount(mounts[i], "", unix.AT_FDCWD, l.Lower, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("move_mount: %w", err)
 		}
 	}
-	if err := unix.FsconfigSetFlag(fs, "userxattr"); err != nil {
-		return fmt.Errorf("fsconfig userxattr: %w", err)
-	}
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return fmt.Errorf("create overlay: %w", err)
-	}
-	mnt, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("fsmount: %w", err)
-	}
-	if err := unix.MoveMount(mnt, "", unix.AT_FDCWD, l.Lower, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("move_mount: %w", err)
-	}
-	if err := os.Chdir(l.Lower); err != nil {
+	if err := os.Chdir(layers[0].Lower); err != nil {
 		return err
 	}
 	return unix.Exec("/bin/sh", []string{"sh", "-euc", script}, append(os.Environ(), "HOME=/nonexistent"))
 }
 
+// openLayer makes the mount of a layer.
+func openLayer(l Layer) (int, error) {
+	if l.Copy != "" || l.ReadOnly {
+		source := l.Copy
+		if l.ReadOnly {
+			source = l.Lower
+		}
+		mnt, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if err == nil && l.ReadOnly {
+			err = unix.MountSetattr(mnt, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+		}
+		if err != nil {
+			return -1, fmt.Errorf("clone %s: %w", source, err)
+		}
+		return mnt, nil
+	}
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("fsopen: %w", err)
+	}
+	for key, dir := range map[string]string{"lowerdir": l.Lower, "upperdir": l.Upper, "workdir": l.Work} {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return -1, err
+		}
+		if err := unix.FsconfigSetString(fs, key, fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+			return -1, fmt.Errorf("fsconfig %s: %w", key, err)
+		}
+	}
+	if err := unix.FsconfigSetFlag(fs, "userxattr"); err != nil {
+		return -1, fmt.Errorf("fsconfig userxattr: %w", err)
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, fmt.Errorf("create overlay: %w", err)
+	}
+	mnt, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("fsmount: %w", err)
+	}
+	return mnt, nil
+}
+
 // run runs a script on a layer, to its end.
 func run(t *testing.T, l Layer, script string) {
 	t.Helper()
-	encoded, err := json.Marshal(l)
+	runOn(t, []Layer{l}, script)
+}
+
+// runOn runs a script on layers, to its end.
+func runOn(t *testing.T, layers []Layer, script string) {
+	t.Helper()
+	encoded, err := json.Marshal(layers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +242,7 @@ func (f *fixture) leftovers() string {
 func (f *fixture) landed(script, meanwhile string) Report {
 	f.t.Helper()
 	txn := f.begin()
-	run(f.t, txn.Layer(), script)
+	runOn(f.t, txn.Layers(), script)
 	if meanwhile != "" {
 		f.host(meanwhile)
 	}

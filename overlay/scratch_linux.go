@@ -22,6 +22,8 @@ import (
 //	BASE/SERVER/               locked by the living server; without a holder it is removed
 //	BASE/SERVER/RUN/upper      the layer
 //	BASE/SERVER/RUN/work       overlayfs's own
+//	BASE/SERVER/RUN/copy       stands in for an overlay where there can be none
+//	BASE/SERVER/RUN/inner-N    the layer of the Nth thing that is mounted in the workspace
 //	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
 //	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed

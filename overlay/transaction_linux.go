@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,11 @@ type Txn struct {
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
 	base    gitBase           // what the landing compares git's index with
 	stuck   bool              // a landing could not be taken back: the layer holds content of the workspace
+
+	copied *privateCopy  // stands in for the overlay of the workspace, if it is not nil
+	inner  []*innerLayer // of what is mounted in the workspace
+	hidden []string      // what is mounted there and can't be shown, a sentence each
+	moved  bool          // the changes of the copies are in their uppers
 }
 
 // Begin starts a transaction. run names it: letters a to z and digits, at most 64, unused by any
@@ -55,30 +61,11 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.upper, err = t.dir.mkdir("upper", root.mode); err != nil {
+	if t.upper, err = newUpper(t.dir, root, root); err != nil {
 		return err
 	}
-	work, err := t.dir.mkdir("work", 0o700)
-	if err != nil {
-		return err
-	}
-	defer work.close()
 	if t.landing, err = t.dir.mkdir(landingName, 0o700); err != nil {
 		return err
-	}
-	if os.Geteuid() == 0 {
-		for _, d := range []*tree{t.upper, work} {
-			if err := unix.Fchown(d.fd, int(root.uid), int(root.gid)); err != nil {
-				return d.fail("chown", "", err)
-			}
-		}
-	} else {
-		// A group that we are not in can't be given; the files of the run get ours then.
-		_ = unix.Fchown(t.upper.fd, -1, int(root.gid))
-	}
-	// chown drops set-ID bits.
-	if err := unix.Fchmod(t.upper.fd, root.mode); err != nil {
-		return t.upper.fail("chmod", "", err)
 	}
 	if t.w.scratch.inside {
 		if err := unix.Mknodat(t.upper.fd, insideName, unix.S_IFCHR, 0); err != nil {
@@ -90,12 +77,48 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer lock.unlock()
-	if t.begin, err = takeMarker(ctx, t.dir); err != nil {
+	t.begin, err = takeMarker(ctx, t.dir)
+	lock.unlock()
+	if err != nil {
 		return err
 	}
 	// After the marker: a change that it does not show as one is in what is compared with.
 	t.base = openGitBase(t.w.root)
+	return t.prepareMounts(ctx, root)
+}
+
+// newUpper makes the two directories of a layer in dir. The root of the merged view shows what the upper's
+// is: lower says what that shall be. They belong to the owner of the workspace, whose identity runs have.
+func newUpper(dir *tree, lower, owner inode) (upper *tree, err error) {
+	if upper, err = dir.mkdir("upper", lower.mode); err != nil {
+		return nil, err
+	}
+	work, err := dir.mkdir("work", 0o700)
+	if err == nil {
+		defer work.close()
+		err = own(upper, work, owner)
+	}
+	if err == nil {
+		err = upper.fail("chmod", "", unix.Fchmod(upper.fd, lower.mode)) // chown drops set-ID bits
+	}
+	if err != nil {
+		upper.close()
+		return nil, err
+	}
+	return upper, nil
+}
+
+func own(upper, work *tree, owner inode) error {
+	if os.Geteuid() != 0 {
+		// A group that we are not in can't be given; the files of the run get ours then.
+		_ = unix.Fchown(upper.fd, -1, int(owner.gid))
+		return nil
+	}
+	for _, d := range []*tree{upper, work} {
+		if err := unix.Fchown(d.fd, int(owner.uid), int(owner.gid)); err != nil {
+			return d.fail("chown", "", err)
+		}
+	}
 	return nil
 }
 
@@ -107,10 +130,19 @@ func (t *Txn) Describe(what string) {
 
 // Layers returns all that has to be mounted, the workspace's own layer first. Each is seen at the path
 // of its Lower.
-func (t *Txn) Layers() []Layer { return []Layer{t.Layer()} }
+func (t *Txn) Layers() []Layer {
+	layers := []Layer{t.Layer()}
+	for _, l := range t.inner {
+		layers = append(layers, l.layer())
+	}
+	return layers
+}
 
 // Layer returns the paths to mount over the workspace itself.
 func (t *Txn) Layer() Layer {
+	if t.copied != nil {
+		return Layer{Lower: t.w.root.path, Copy: t.copied.tree.path}
+	}
 	return Layer{
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
@@ -128,7 +160,12 @@ func (t *Txn) Land(ctx context.Context) (Report, error) {
 		return Report{}, errors.New("overlay: bug: transaction ended twice")
 	}
 	report, err := t.land(ctx)
-	report.Notes = append(report.Notes, t.w.TakeNotes()...)
+	var lost []Withheld
+	if report.Landed && err == nil {
+		lost = t.innerChanges(ctx)
+		report.Withheld = append(report.Withheld, lost...)
+	}
+	report.Notes = slices.Concat(report.Notes, t.mountNotes(lost), t.w.TakeNotes())
 	report.sort()
 	end := t.end()
 	if report.Landed && end != nil {
@@ -154,8 +191,13 @@ func (t *Txn) Discard(reason string) (Report, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), discardTime)
 	defer cancel()
-	c, err := t.collect(ctx, t.trusted)
-	report := Report{Discarded: c.count(), Reason: reason}
+	err := t.moveChanges(ctx)
+	report := Report{Reason: reason, Notes: t.mountNotes(nil)}
+	if err == nil {
+		var c *collector
+		c, err = t.collect(ctx, t.trusted)
+		report.Discarded = c.count() + len(t.innerChanges(ctx))
+	}
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		report.Notes = append(report.Notes, "There were more changes than could be counted quickly.")
 		err = nil
@@ -174,6 +216,12 @@ func (t *Txn) end() error {
 		if dir != nil {
 			dir.close()
 		}
+	}
+	if t.copied != nil {
+		t.copied.tree.close()
+	}
+	for _, l := range t.inner {
+		l.close()
 	}
 	defer t.dir.close()
 	if t.stuck {

@@ -15,16 +15,41 @@ const inodeCost = 4096
 // names it has, and of directories. It may be called while the run goes on, and then leaves out what
 // it can't read or what went away meanwhile. Its cost grows with the number of entries in the layer.
 func (t *Txn) Usage(ctx context.Context) (int64, error) {
-	u := usage{tree: t.upper, seen: map[uint64]bool{}}
-	err := u.dir(ctx, "")
-	return u.bytes, err
+	return t.usage(ctx, nil)
 }
 
 // FinalUsage is [Txn.Usage] for a layer that nothing writes to any more: it leaves nothing out, whatever
 // modes the run gave its directories.
 func (t *Txn) FinalUsage(ctx context.Context) (int64, error) {
-	u := usage{tree: t.upper, seen: map[uint64]bool{}, modes: t.modes}
+	return t.usage(ctx, t.modes)
+}
+
+// usage adds up what the layers of the transaction take; of copies, what the run made them grow.
+func (t *Txn) usage(ctx context.Context, modes map[string]uint32) (int64, error) {
+	bytes, err := layerUsage(ctx, t.upper, t.copied, modes)
+	for _, l := range t.inner {
+		if l.readOnly {
+			continue
+		}
+		var own map[string]uint32
+		if modes != nil {
+			own = map[string]uint32{}
+		}
+		more, e := layerUsage(ctx, l.upper, l.copied, own)
+		bytes, err = bytes+more, errors.Join(err, e)
+	}
+	return bytes, err
+}
+
+func layerUsage(ctx context.Context, upper *tree, copied *privateCopy, modes map[string]uint32) (int64, error) {
+	u := usage{tree: upper, seen: map[uint64]bool{}, modes: modes}
+	if copied != nil {
+		u.tree = copied.tree
+	}
 	err := u.dir(ctx, "")
+	if copied != nil {
+		return max(0, u.bytes-copied.size), err
+	}
 	return u.bytes, err
 }
 

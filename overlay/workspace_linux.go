@@ -34,6 +34,9 @@ type Workspace struct {
 	mu    sync.Mutex
 	kept  []string // directories of landings that were put aside
 	notes []string // see TakeNotes
+
+	refused map[string]bool // see Refuse
+	copies  int64           // see LimitCopies
 }
 
 // Open opens the workspace at dir, a real absolute path. stateDir is airlock's own directory for

@@ -69,3 +69,9 @@ func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error {
 
 // TakeNotes returns nothing.
 func (w *Workspace) TakeNotes() []string { return nil }
+
+// Refuse changes nothing.
+func (w *Workspace) Refuse(lower string) bool { return false }
+
+// LimitCopies does nothing.
+func (w *Workspace) LimitCopies(bytes int64) {}

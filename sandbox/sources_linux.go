@@ -114,7 +114,7 @@ func openOverlay(st step) (*os.File, error) {
 		e := new(SetupError)
 		if errors.As(err, &e) {
 			e.Path = string(st.Source)
-			if e.Op = "mount overlay on"; e.Hint == "" {
+			if e.Op = OpMountOverlay; e.Hint == "" {
 				e.Hint = "the workspace and its layer must lie on a filesystem that can be an overlay's (ext4, xfs, btrfs, tmpfs since Linux 6.6; not NFS, and not another overlay such as a container's own root)"
 			}
 		}

@@ -107,6 +107,10 @@ const (
 // not exist in it or may not be entered. It is the one set-up error that is no fault of the host.
 const OpEnterDir = "enter working directory"
 
+// OpMountOverlay is the Op of a [SetupError] that is about a [MountOverlay] which the kernel did not take; its
+// Path is the Source. The caller may have another way to show that directory.
+const OpMountOverlay = "mount overlay on"
+
 // SetupError says why a sandbox could not be built. The run did not start.
 type SetupError struct {
 	Op   string // what was tried: "create namespaces", "mount overlay"

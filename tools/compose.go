@@ -58,13 +58,7 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 		spec.Network = sandbox.NetworkHost
 	}
 	for _, l := range layers {
-		spec.Mounts = append(spec.Mounts, sandbox.Mount{
-			Kind:   sandbox.MountOverlay,
-			Source: l.Lower,
-			Target: l.Lower,
-			Upper:  l.Upper,
-			Work:   l.Work,
-		})
+		spec.Mounts = append(spec.Mounts, mountOf(l))
 	}
 	env := w.view.Env
 	if r.Tool == "run_python" {
@@ -85,6 +79,17 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 	}
 	spec.Env = withEnv(env, r.Env)
 	return spec, note, nil
+}
+
+// mountOf is a layer as the sandbox takes it.
+func mountOf(l overlay.Layer) sandbox.Mount {
+	switch {
+	case l.ReadOnly:
+		return sandbox.Mount{Kind: sandbox.MountBind, Source: l.Lower, Target: l.Lower}
+	case l.Copy != "":
+		return sandbox.Mount{Kind: sandbox.MountBind, Source: l.Copy, Target: l.Lower, Writable: true}
+	}
+	return sandbox.Mount{Kind: sandbox.MountOverlay, Source: l.Lower, Target: l.Lower, Upper: l.Upper, Work: l.Work}
 }
 
 // inside gives the absolute path of an argument that names something in the workspace. Links in it are

@@ -50,6 +50,9 @@ type RunnerOptions struct {
 
 // NewRunner makes the runner of a workspace.
 func NewRunner(o RunnerOptions) *WorkspaceRunner {
+	if o.Layers != nil {
+		o.Layers.LimitCopies(int64(o.Policy.Limits.Disk))
+	}
 	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity}
 }
 
@@ -121,7 +124,7 @@ func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 // transact does the run within its transaction. call ends with the call, ctx with the run's time too.
 func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Request, output io.Writer) (Result, error) {
 	if w.layers == nil {
-		result := w.execute(ctx, id, r, nil, output)
+		result, _ := w.execute(ctx, id, r, nil, output)
 		if result.Status != StatusRefused && result.Status != StatusError {
 			result.Workspace.Landed = true
 			result.WorkspaceLine = "workspace: written directly, without a transaction"
@@ -131,15 +134,13 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 		}
 		return result, nil
 	}
-	txn, err := w.layers.Begin(ctx, id)
+	txn, result, err := w.attempt(call, ctx, id, r, output)
 	if err != nil {
 		if ctx.Err() != nil {
 			return interrupted(ctx), nil
 		}
 		return Refused(fmt.Sprintf("the transaction could not begin: %v", err)), nil
 	}
-	txn.Describe(describe(r))
-	result := w.watched(call, ctx, id, r, txn, output)
 	if cause := context.Cause(ctx); result.Status == StatusExited && cause != nil && !errors.Is(cause, errTimeout) {
 		// Cancelled after its end, before its landing: nobody waits for what it did. (A run that ended in
 		// its time is not punished for the time that we take.)
@@ -157,24 +158,48 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 	return withReport(result, report), nil
 }
 
-// watched does the run on the layer of a transaction, and bounds what it writes there.
-func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) Result {
+// attempt begins a transaction and does the run on it. Where the kernel turns out not to take something as
+// an overlay's lower layer, which it says before anything ran, it is done in another way.
+func (w *WorkspaceRunner) attempt(call, ctx context.Context, id string, r Request, output io.Writer) (*overlay.Txn, Result, error) {
+	for {
+		txn, err := w.layers.Begin(ctx, id)
+		if err != nil {
+			return nil, Result{}, err
+		}
+		txn.Describe(describe(r))
+		result, refused := w.watched(call, ctx, id, r, txn, output)
+		if refused == "" || ctx.Err() != nil || !w.layers.Refuse(refused) {
+			return txn, result, nil
+		}
+		if _, err := txn.Discard("another way"); err != nil {
+			return nil, Result{}, err
+		}
+	}
+}
+
+// watched does the run on the layers of a transaction, and bounds what it writes there. refused is the
+// lower layer that the kernel did not take, if it is that which kept the run from starting.
+func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) (result Result, refused string) {
 	limit := int64(w.policy.Limits.Disk)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { watchDisk(ctx, txn, limit, cancel) })
 	watching.Go(func() { watchFree(ctx, txn.Free, cancel) })
-	result := w.execute(ctx, id, r, txn.Layers(), output)
+	result, err := w.execute(ctx, id, r, txn.Layers(), output)
 	cancel(nil)
 	watching.Wait()
-	return checkDisk(call, result, txn, limit)
+	if e := new(sandbox.SetupError); errors.As(err, &e) && e.Op == sandbox.OpMountOverlay {
+		refused = e.Path
+	}
+	return checkDisk(call, result, txn, limit), refused
 }
 
-// execute starts the run and waits for its end. What it returns says nothing of the workspace yet.
-func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layers []overlay.Layer, output io.Writer) (result Result) {
+// execute starts the run and waits for its end. What it returns says nothing of the workspace yet. The
+// error is what the sandbox said, and is in the result already.
+func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layers []overlay.Layer, output io.Writer) (result Result, err error) {
 	spec, note, err := w.compose(id, r, layers)
 	if err != nil {
-		return Failed(err.Error())
+		return Failed(err.Error()), nil
 	}
 	defer func() {
 		if note != "" {
@@ -194,11 +219,11 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	case ctx.Err() != nil && (err != nil || exit.Killed):
 		result = interrupted(ctx)
 		result.EndedProcesses = exit.Ended
-		return result
+		return result, nil
 	case err != nil:
-		return startFailed(err, r)
+		return startFailed(err, r), err
 	}
-	return ended(exit)
+	return ended(exit), nil
 }
 
 // finish lands or discards, by how the run ended. The end of the call ends a landing that still looks at

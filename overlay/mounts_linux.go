@@ -1,0 +1,101 @@
+package overlay
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mount is something that is mounted in a workspace. An overlay's lower layer does not show it: it has to
+// be mounted in the run again.
+type mount struct {
+	id     uint64 // the kernel's
+	path   string // in the workspace
+	fstype string
+	device string // "8:1"
+	inside string // the directory of the filesystem that is mounted
+}
+
+// mountsIn lists what is mounted in the workspace and can be seen there: what lies under another mount is
+// left out, as it is for everyone else. Outer ones come first.
+func mountsIn(root *tree) ([]mount, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var seen []mount
+	for _, m := range parseMounts(text, root.path) {
+		fd, err := root.beneath(m.path)
+		if err != nil {
+			continue // it went meanwhile, or something covers the way to it
+		}
+		var st unix.Statx_t
+		err = unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st)
+		unix.Close(fd)
+		if err == nil && st.Mnt_id == m.id {
+			seen = append(seen, m)
+		}
+	}
+	slices.SortStableFunc(seen, func(a, b mount) int { return strings.Count(a.path, "/") - strings.Count(b.path, "/") })
+	return seen, nil
+}
+
+// beneath opens a path beneath the tree only to look at it, through whatever is mounted on the way.
+func (t *tree) beneath(path string) (int, error) {
+	return retry(func() (int, error) {
+		return unix.Openat2(t.fd, path, &unix.OpenHow{
+			Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		})
+	})
+}
+
+// parseMounts reads the lines of a mountinfo that are about places in dir; see proc_pid_mountinfo(5):
+//
+//	36 35 98:0 /sub /mnt/a\040b rw,noatime master:1 - ext4 /dev/root rw
+func parseMounts(text []byte, dir string) []mount {
+	var mounts []mount
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		f := strings.Fields(lines.Text())
+		dash := slices.Index(f, "-")
+		if len(f) < 5 || dash < 0 || dash+1 >= len(f) {
+			continue
+		}
+		path, in := strings.CutPrefix(unescape(f[4]), strings.TrimSuffix(dir, "/")+"/")
+		id, err := strconv.ParseUint(f[0], 10, 64)
+		if !in || path == "" || err != nil {
+			continue
+		}
+		mounts = append(mounts, mount{id: id, path: path, fstype: f[dash+1], device: f[2], inside: unescape(f[3])})
+	}
+	return mounts
+}
+
+// unescape undoes the kernel's octal escapes of what would break a line into fields.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// kernelFilesystems hold no content of anyone's: what is in them is the host's kernel, and its processes.
+// A chroot in a workspace has some of them. A run never sees them.
+var kernelFilesystems = []string{
+	"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "securityfs", "debugfs", "tracefs", "configfs",
+	"bpf", "mqueue", "pstore", "efivarfs", "fusectl", "binfmt_misc", "autofs", "nsfs", "rpc_pipefs", "nfsd",
+	"selinuxfs", "smackfs", "binder", "resctrl", "functionfs", "xenfs",
+}
