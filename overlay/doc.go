@@ -50,6 +50,10 @@
 // brought out. Where both sides came to the same content and mode there is no conflict. If the clock
 // was set back, or the filesystem's clock is another host's, everything that differs is a conflict.
 //
+// A file that someone has open for writing, or mapped so, is a conflict too, since no ctime says what
+// they will write. A lease finds that out, and lasts over the last look and the rename (see
+// lease_linux.go).
+//
 // A git directory is judged as one (see settleGit), and so are a database of SQLite and the files beside
 // it. No conflict file is ever made in either.
 //
@@ -68,8 +72,9 @@
 //
 //   - Without [Config.Durable] a landing that a loss of power cuts off can be half done. With it, as
 //     far as the filesystem keeps what fsync promises.
-//   - When a landing that was cut off is taken back, a file that it had landed and that someone edited
-//     since is told by size, mtime, mode and owner. An edit in place that restores all of these goes.
+//   - When a landing that was cut off is taken back, an edit in place that gives the file its size and
+//     mtime back is not seen if it came within 20 ms of the end of that process; nor, of a file with
+//     several names that all landed, if it came before that end.
 //   - What lands again by an undo are the files as they were: directories are made anew, and with them
 //     only modes, owners, mtimes, and attributes of the user class.
 //   - A directory whose entries someone else changed, in a directory whose entries someone else
@@ -78,10 +83,17 @@
 //   - If someone else removes a file while a run writes it anew (and does not change the one that was
 //     there), the run's lands at its path: the layer does not tell it from a new file. The same holds
 //     for a file with several hard links, whose origin overlayfs does not note.
-//   - A process that has a file open for writing while it is replaced goes on to write to the replaced
-//     one, as with any editor that saves by renaming.
+//   - Where no lease can be had (the filesystem knows none, as NFS and FUSE, or the file is one that we
+//     may not read, or another user's and we are not root), a process that has a file open for writing
+//     while it is replaced goes on to write to the replaced one. Its writes up to the rename are seen.
+//   - A process that is between looking a path up and opening it, which is some microseconds of the
+//     kernel's, while all of the last look, the rename and the end of the lease pass, opens the replaced
+//     file, too.
 //   - A write through a shared mapping moves no ctime while its page, dirty since before the run began,
-//     waits to be written to disk. An edit that was made so, and only so, is not seen.
+//     waits to be written to disk. An edit that was made so, and only so, is not seen once the mapping
+//     is gone; as long as it is there, the file is open for writing.
+//   - Whatever moves a ctime counts as a change: a mode set to what it was, an atime or mtime set, one
+//     more hard link. Reading does not, nor does fsync.
 //   - A protected path that is a link in the workspace already protects the link, not what it leads to:
 //     a run can change scripts/pre-commit where .git/hooks/pre-commit is a link to it.
 //   - Where someone else changed HEAD, a ref or an entry of the index of a repository meanwhile, only objects

@@ -77,11 +77,17 @@ func (l *lander) landed(s step) (_ step, err error) {
 		s.attrs, err = l.landing.attributes(s.name())
 	case putNew, swapIn, applyMode:
 		var now inode
-		if now, err = l.host.stat(s.path); err == nil && (s.kind == applyMode || now.ino == s.run.ino && now.same(s.run)) {
+		if now, err = l.host.stat(s.path); err == nil && (s.kind == applyMode || l.asLanded(s, now)) {
 			s.landed = now // otherwise someone changed it already
 		}
 	}
 	return s, err
+}
+
+// asLanded reports whether what a step put is at its path yet, as it was put.
+func (l *lander) asLanded(s step, now inode) bool {
+	at, noted := l.stamps[s.index]
+	return now.ino == s.run.ino && now.same(s.run) && (!noted || now.ctime == at)
 }
 
 // settle does what is left to do for a landing that is in the history. It can be done again. What
@@ -103,6 +109,7 @@ func (l *lander) settle(r record, base *tree) {
 			failed(l.refresh(r, base))
 		}
 	}
+	failed(l.dropStamps())
 	failed(l.w.trim(base))
 	failed(l.w.removeJournal())
 }

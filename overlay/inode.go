@@ -1,5 +1,7 @@
 package overlay
 
+import "time"
+
 // kind is what lies at a path.
 type kind uint8
 
@@ -20,6 +22,15 @@ type stamp struct {
 
 func (s stamp) before(t stamp) bool {
 	return s.sec < t.sec || s.sec == t.sec && s.nsec < t.nsec
+}
+
+// add returns the time that is d, at most a second, later.
+func (s stamp) add(d time.Duration) stamp {
+	s.nsec += uint32(d)
+	if s.nsec >= 1e9 {
+		s.sec, s.nsec = s.sec+1, s.nsec-1e9
+	}
+	return s
 }
 
 // inode is what the kernel says of a path, without following a link. The zero value says that

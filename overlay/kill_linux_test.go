@@ -433,6 +433,10 @@ func TestKilledAndEdited(t *testing.T) {
 	edits := []struct{ path, script string }{
 		{"modified0", "echo edit > modified0"},
 		{"modified1", "echo edit > t && mv t modified1"},
+		// In place, with the size and the time that it had.
+		{"modified2", "sleep 0.03; touch -r modified2 ../t; printf 'edit2\\n' | head -c $(stat -c %s modified2) > modified2; touch -r ../t modified2"},
+		{"new2", "test ! -e new2 || { touch -r new2 ../t; printf 'ed2\\n' > new2; touch -r ../t new2; }"},
+		{"conflict2.conflict-k1", "f=conflict2.conflict-k1; test ! -e $f || { touch -r $f ../t; printf 'edit2\\n' > $f; touch -r ../t $f; }"},
 		{"new0", "rm -f new0; echo edit > new0"},
 		{"new1", "echo edit >> new1"},
 		{"deleted0", "rm -f deleted0; echo edit > deleted0"},

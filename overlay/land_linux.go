@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -107,6 +108,11 @@ type lander struct {
 	moved map[uint64]bool
 	// taken are the steps that changed the workspace.
 	taken map[int]bool
+	// stamps are the ctimes by the index of the step, as far as they are known; stampsFile is the file that
+	// has them. links counts the names that one inode is put at.
+	stamps     map[int]stamp
+	stampsFile *os.File
+	links      map[uint64]int
 	// pruned counts what was taken out of new directories.
 	pruned int
 }
@@ -185,6 +191,10 @@ func (l *lander) step(s step) error {
 		}
 	}
 	err := l.apply(s)
+	if err == errOpen {
+		l.note(reportPath(s.path), "is open for writing elsewhere")
+		err = errLate
+	}
 	if err == errLate {
 		return l.late(s)
 	}

@@ -97,6 +97,9 @@ func (w *Workspace) recoverRecord(r record) error {
 		return w.interruptedStill()
 	}
 	if err = w.unmovedSince(r); err == nil {
+		err = l.noteCut()
+	}
+	if err == nil {
 		err = l.rollBack()
 	}
 	if err != nil {
@@ -168,7 +171,10 @@ func (w *Workspace) landerOf(base *tree, r record) (l *lander, done bool, err er
 	if is(err, unix.ENOENT) {
 		return nil, false, nil
 	}
-	return l, false, err
+	if err != nil {
+		return nil, false, err
+	}
+	return l, false, l.readStamps()
 }
 
 // setAside keeps a landing that can't be dealt with: the directory of its run, if there is one, and

@@ -23,6 +23,9 @@ func (l *lander) rollBack() error {
 		}
 	}
 	failed = append(failed, l.restoreModes(), l.closeOpened())
+	if l.stampsFile != nil {
+		failed = append(failed, l.stampsFile.Close())
+	}
 	if l.w.config.Durable {
 		failed = append(failed, l.syncParents(l.steps))
 	}
@@ -46,16 +49,17 @@ func (l *lander) untake(s step) error {
 	if err != nil {
 		return err
 	}
+	busy := false
 	switch {
 	case here.kind == absent:
-		err = l.withdraw(s)
+		busy, err = l.withdraw(s)
 	case here.ino != s.run.ino:
-		err = l.swapBack(s)
+		busy, err = l.swapBack(s)
 	}
 	if err != nil {
 		return err
 	}
-	return l.spare(s)
+	return l.spare(s, busy)
 }
 
 // giveBack puts what a step took out of the workspace where it was.
@@ -76,63 +80,128 @@ func (l *lander) giveBack(s step) error {
 	return err
 }
 
-// swapBack undoes an exchange: the landing has what was in the workspace.
-func (l *lander) swapBack(s step) error {
+// swapBack undoes an exchange: the landing has what was in the workspace. It reports whether someone
+// writes to what the step put, or is about to.
+func (l *lander) swapBack(s step) (busy bool, err error) {
 	now, err := l.host.stat(s.path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := l.noteBefore(parentPath(s.path)); err != nil {
-		return err
+		return false, err
 	}
-	if now.ino != s.run.ino || now.kind != s.run.kind {
-		to, err := l.beside(s)
-		l.note(s.path, "was changed while this landing was taken back and stays; what was there is %s", to)
-		return err
+	if now.ino == s.run.ino && now.kind == s.run.kind {
+		held, err := l.host.hold(s.path, now)
+		if err != nil && err != errOpen {
+			return false, err
+		}
+		defer held.release()
+		busy = err == errOpen
+		edited, err := l.edited(s, now)
+		if err != nil {
+			return busy, err
+		}
+		busy = busy || edited
+		was, err := l.landing.stat(s.name())
+		if err != nil {
+			return busy, err
+		}
+		if err := l.exchangeBack(s, was); err != nil {
+			return busy, err
+		}
+		out, err := l.landing.stat(s.name())
+		if err != nil || out.ino == s.run.ino {
+			return busy || held.wanted(), err
+		}
 	}
-	return l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_EXCHANGE)
+	to, err := l.beside(s)
+	l.note(s.path, "was changed while this landing was taken back and stays; what was there is %s", to)
+	return false, err
 }
 
-// withdraw takes back what was put at the path of a step, or beside it.
-func (l *lander) withdraw(s step) error {
+// withdraw takes back what was put at the path of a step, or beside it. It reports whether someone
+// is about to write to it.
+func (l *lander) withdraw(s step) (busy bool, err error) {
+	path, now, err := l.where(s)
+	if err != nil || now.kind == absent {
+		return false, err // someone took it elsewhere, or removed it
+	}
+	return l.withdrawFrom(path, s, now)
+}
+
+// where finds what a step put: at its path, or at a conflict name.
+func (l *lander) where(s step) (path string, now inode, err error) {
 	for attempt := 0; ; attempt++ {
 		path := s.path
 		if attempt > 0 {
 			path = joinPath(parentPath(s.path), conflictName(baseName(s.path), l.runID, attempt))
 		}
 		now, err := l.host.stat(path)
-		if err != nil {
-			return err
+		if err != nil || now.ino == s.run.ino && now.kind == s.run.kind {
+			return path, now, err
 		}
 		if now.kind == absent && attempt > 0 {
-			return nil // someone took it elsewhere, or removed it
+			return "", inode{}, nil
 		}
-		if now.ino != s.run.ino || now.kind != s.run.kind {
-			continue
-		}
-		changed, err := l.changed(l.host, path, s)
-		if err != nil {
-			return err
-		}
-		if changed {
-			l.note(path, "was changed while this run was landing and stays")
-			return nil
-		}
-		if err := l.noteBefore(parentPath(path)); err != nil {
-			return err
-		}
-		return l.move(l.host, path, l.landing, s.name(), unix.RENAME_NOREPLACE)
 	}
 }
 
+func (l *lander) withdrawFrom(path string, s step, now inode) (busy bool, err error) {
+	held, err := l.host.hold(path, now)
+	if err != nil && err != errOpen {
+		return false, err
+	}
+	defer held.release()
+	changed := err == errOpen
+	if !changed {
+		if changed, err = l.edited(s, now); err != nil {
+			return false, err
+		}
+	}
+	if !changed {
+		if changed, err = l.changed(l.host, path, s); err != nil {
+			return false, err
+		}
+	}
+	if changed {
+		l.note(path, "was changed while this run was landing and stays")
+		return false, nil
+	}
+	if err := l.noteBefore(parentPath(path)); err != nil {
+		return false, err
+	}
+	err = l.move(l.host, path, l.landing, s.name(), unix.RENAME_NOREPLACE)
+	if is(err, unix.ENOENT) {
+		return false, nil // someone removed it
+	}
+	if err != nil {
+		return false, err
+	}
+	got, err := l.landing.stat(s.name())
+	if err != nil || got.ino == s.run.ino {
+		return held.wanted(), err
+	}
+	// Someone put something else in its place meanwhile.
+	err = l.move(l.landing, s.name(), l.host, path, unix.RENAME_NOREPLACE)
+	if is(err, unix.EEXIST, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
+		var to string
+		to, err = l.beside(s)
+		l.note(path, "was changed twice while this landing was taken back; what was there in between is %s", to)
+	}
+	return false, err
+}
+
 // spare looks at what a step put and the landing has again: if someone changed it while it was in the
-// workspace, it goes there beside the path.
-func (l *lander) spare(s step) error {
+// workspace, or is about to, it goes there beside the path.
+func (l *lander) spare(s step, busy bool) error {
 	here, err := l.landing.stat(s.name())
 	if err != nil || here.kind == absent || here.ino != s.run.ino {
 		return err
 	}
-	changed, err := l.changed(l.landing, s.name(), s)
+	changed := busy || l.wasEdited(s)
+	if !changed {
+		changed, err = l.changed(l.landing, s.name(), s)
+	}
 	if err != nil || !changed {
 		return err
 	}
@@ -172,7 +241,8 @@ func changedBelow(t *tree, path string, since stamp) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var dirs []string
+	var dirs, files []string
+	var seen []inode
 	changed := false
 	err = t.at(path, func(fd int) error {
 		for _, name := range names {
@@ -181,12 +251,25 @@ func changedBelow(t *tree, path string, since stamp) (bool, error) {
 				return err
 			}
 			changed = changed || i.kind != absent && !i.ctime.before(since)
-			if i.kind == directory {
+			switch i.kind {
+			case directory:
 				dirs = append(dirs, joinPath(path, name))
+			case regular:
+				files, seen = append(files, joinPath(path, name)), append(seen, i)
 			}
 		}
 		return nil
 	})
+	for i, file := range files {
+		if changed || err != nil {
+			break
+		}
+		var held lease
+		if held, err = t.hold(file, seen[i]); err == errOpen {
+			return true, nil
+		}
+		held.release()
+	}
 	for _, dir := range dirs {
 		if changed || err != nil {
 			break

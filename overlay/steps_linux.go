@@ -8,6 +8,11 @@ import (
 
 // takeAway moves a file or link out of the workspace, into the directory of the landing.
 func (l *lander) takeAway(s step) error {
+	held, err := l.host.hold(s.path, s.host)
+	if err != nil {
+		return err
+	}
+	defer held.release()
 	now, err := l.asJudged(s)
 	if err == errLate && now.kind == absent {
 		return nil // someone else removed it: just what the run did
@@ -23,8 +28,8 @@ func (l *lander) takeAway(s step) error {
 		return err
 	}
 	got, err := l.landing.stat(s.name())
-	if err != nil || !got.same(s.host) {
-		// It changed between the look and the rename.
+	if err != nil || !got.same(s.host) || held.wanted() {
+		// It changed between the look and the rename, or is about to.
 		return l.returned(s, err)
 	}
 	l.taken[s.index] = true
@@ -33,8 +38,16 @@ func (l *lander) takeAway(s step) error {
 }
 
 // returned gives back what turned out to be another thing than was judged.
-func (l *lander) returned(s step, err error) error {
-	if err := errors.Join(err, l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_NOREPLACE)); err != nil {
+func (l *lander) returned(s step, cause error) error {
+	err := l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_NOREPLACE)
+	if is(err, unix.EEXIST, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
+		// Someone made something else there meanwhile, or took the directory away.
+		var to string
+		if to, err = l.beside(s); err == nil {
+			l.note(s.path, "was changed twice while this run was landing; what was there in between is %s", to)
+		}
+	}
+	if err := errors.Join(cause, err); err != nil {
 		return err
 	}
 	return errLate
@@ -86,16 +99,20 @@ func (l *lander) putNew(s step) error {
 		return err
 	}
 	l.taken[s.index] = true
-	return nil
+	return l.noteStamp(s, s.path)
 }
 
 // swapIn exchanges what the run has with what the workspace has, and looks at what came out.
 func (l *lander) swapIn(s step) error {
+	held, err := l.host.hold(s.path, s.host)
+	if err != nil {
+		return err
+	}
+	defer held.release()
 	if _, err := l.asJudged(s); err != nil {
 		return err
 	}
-	swap := func() error { return l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_EXCHANGE) }
-	err := swap()
+	err = l.exchange(s)
 	if is(err, unix.ENOENT) {
 		return errLate // it is gone from the workspace
 	}
@@ -103,14 +120,40 @@ func (l *lander) swapIn(s step) error {
 		return err
 	}
 	got, err := l.landing.stat(s.name())
-	if err != nil || !got.same(s.host) {
-		if err := errors.Join(err, swap()); err != nil {
+	if err != nil || !got.same(s.host) || held.wanted() {
+		if err := errors.Join(err, l.exchangeBack(s, got)); err != nil {
 			return err
 		}
 		return errLate
 	}
 	l.taken[s.index] = true
 	l.moved[s.host.ino] = true
+	return l.noteStamp(s, s.path)
+}
+
+// exchange swaps what the landing has of a step with what is at its path.
+func (l *lander) exchange(s step) error {
+	return l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_EXCHANGE)
+}
+
+// exchangeBack takes an exchange back that brought out what was there before: the landing then has
+// what the step puts. What someone else put in its place meanwhile stays at the path, as the newest, and
+// the landing has what was there before.
+func (l *lander) exchangeBack(s step, before inode) error {
+	const tries = 4 // an even number, should someone do nothing but this
+	for range tries {
+		err := l.exchange(s)
+		if is(err, unix.ENOENT) {
+			return nil // someone removed it
+		}
+		if err != nil {
+			return err
+		}
+		out, err := l.landing.stat(s.name())
+		if err != nil || out.ino == s.run.ino || out.ino == before.ino {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -133,6 +176,9 @@ func (l *lander) asJudged(s step) (now inode, err error) {
 // putBeside moves the run's version to a name of its own.
 func (l *lander) putBeside(s step) error {
 	to, err := l.beside(s)
+	if err == nil {
+		err = l.noteStamp(s, to)
+	}
 	if err != nil {
 		return err
 	}
