@@ -36,9 +36,13 @@ func (c *collector) heldBack(p place, e entry) (string, error) {
 
 // configRefused judges the configuration of a git directory by its content. refused is nil if it lands.
 func (c *collector) configRefused(p place, e entry) (refused, err error) {
-	after, refused, err := readConfig(c.upper, e.path)
-	if err != nil || refused != nil {
+	after, names, refused, err := readConfig(c.upper, e.path)
+	switch {
+	case err != nil || refused != nil:
 		return refused, err
+	case names > 1:
+		// Whoever writes the other name would write this one.
+		return errors.New("it has another name"), nil
 	}
 	var before []gitconfig.Entry
 	switch e.host.kind {
@@ -53,7 +57,7 @@ func (c *collector) configRefused(p place, e entry) (refused, err error) {
 		if p.swapped || c.touched(e.host) {
 			return errors.New("someone else changed it meanwhile"), nil
 		}
-		if before, refused, err = readConfig(c.host, e.path); err != nil || refused != nil {
+		if before, _, refused, err = readConfig(c.host, e.path); err != nil || refused != nil {
 			return refused, err
 		}
 	default:
@@ -62,31 +66,28 @@ func (c *collector) configRefused(p place, e entry) (refused, err error) {
 	return gitconfig.Change{Before: before, After: after, New: p.newGit}.Refused(), nil
 }
 
-// readConfig parses a configuration file. What is not one, or not ours to read, is refused.
-func readConfig(t *tree, path string) (entries []gitconfig.Entry, refused, err error) {
+// readConfig parses a configuration file, and counts its names. What is not one, or not ours to read, is refused.
+func readConfig(t *tree, path string) (entries []gitconfig.Entry, names uint64, refused, err error) {
 	f, err := t.file(path)
 	if is(err, unix.EACCES, unix.EPERM, unix.ENOENT, unix.ELOOP, unix.ENXIO, unix.EXDEV) {
-		return nil, errors.New("it can't be read"), nil
+		return nil, 0, errors.New("it can't be read"), nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, nil, err
 	}
 	defer f.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return nil, nil, t.fail("stat", path, err)
+		return nil, 0, nil, t.fail("stat", path, err)
 	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, errors.New("it is no file"), nil
-	case st.Nlink > 1:
-		// Whoever writes the other name would write this one.
-		return nil, errors.New("it has another name"), nil
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, 0, errors.New("it is no file"), nil
 	}
+	names = uint64(st.Nlink)
 	var text bytes.Buffer
 	if _, err := io.Copy(&text, io.LimitReader(f, gitconfig.MaxSize+1)); err != nil {
-		return nil, nil, t.fail("read", path, err)
+		return nil, 0, nil, t.fail("read", path, err)
 	}
 	entries, refused = gitconfig.Parse(text.Bytes())
-	return entries, refused, nil
+	return entries, names, refused, nil
 }

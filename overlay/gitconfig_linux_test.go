@@ -32,7 +32,7 @@ func TestGitConfig(t *testing.T) {
 		check                       string
 	}{
 		{
-			name: "identity and branches", setup: "git remote add origin https://example.com/a.git; git update-ref refs/remotes/origin/x HEAD; git branch old; git config branch.old.remote origin",
+			name: "identity and branches", setup: "ln .git/config $BASE/backup; git remote add origin https://example.com/a.git; git update-ref refs/remotes/origin/x HEAD; git branch old; git config branch.old.remote origin",
 			run:   "git config user.email new@example.com; git checkout -q -b topic --track origin/x; git branch -D old",
 			check: "test $(git config user.email) = new@example.com; test $(git config branch.topic.remote) = origin; test $(git config branch.topic.merge) = refs/heads/x; ! git config branch.old.remote",
 		},
