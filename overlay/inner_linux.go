@@ -54,7 +54,7 @@ func (t *Txn) prepareMounts(ctx context.Context, root inode) error {
 		return err
 	}
 	if len(mounts) > 0 || t.w.isRefused(t.w.root.path) {
-		t.copied, err = newPrivateCopy(ctx, t.w.root, t.dir, "copy", t.w.copyLimit(), func(path string) bool {
+		t.copied, err = newPrivateCopy(ctx, t.w.root, t.layers, "copy", t.w.copyLimit(), func(path string) bool {
 			return t.w.scratch.inside && path == insideName
 		})
 		if err != nil {
@@ -142,7 +142,7 @@ func (t *Txn) holdsState(dir inode) bool {
 
 // prepareInner makes the layer of a mounted directory.
 func (t *Txn) prepareInner(ctx context.Context, l *innerLayer, name string, within bool, owner inode) (err error) {
-	if l.dir, err = t.dir.mkdir(name, t.w.scratch.mode); err != nil {
+	if l.dir, err = t.layers.mkdir(name, t.w.scratch.mode); err != nil {
 		return err
 	}
 	fd, err := t.w.root.beneath(l.mount.path)
@@ -288,13 +288,17 @@ func (t *Txn) mountNotes(lost []Withheld) []string {
 }
 
 // Refuse tells that the kernel did not take the directory at this absolute path, the workspace or something
-// that is mounted in it, as the lower layer of an overlay. It reports whether the next transaction will go
-// about it in another way, as it does from then on.
+// that is mounted in it, as the lower layer of an overlay, or the filesystem of the layer as an upper one: it
+// does not say which. It reports whether the next transaction will go about it in another way, as it does from
+// then on: with its layer in another place, and at last with a private copy.
 func (w *Workspace) Refuse(lower string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refused[lower] {
 		return false
+	}
+	if lower == w.root.path && w.openAway() {
+		return true
 	}
 	if w.refused == nil {
 		w.refused = map[string]bool{}

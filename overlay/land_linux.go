@@ -108,6 +108,8 @@ type lander struct {
 	moved map[uint64]bool
 	// taken are the steps that changed the workspace.
 	taken map[int]bool
+	// copier copies what comes from a layer that lies on another filesystem.
+	copier *copier
 	// stamps are the ctimes by the index of the step, as far as they are known; stampsFile is the file that
 	// has them. links counts the names that one inode is put at.
 	stamps     map[int]stamp

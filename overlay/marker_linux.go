@@ -91,7 +91,7 @@ func (m marker) steadyUntil(later marker) bool {
 }
 
 // ctimeTrusted reports whether the filesystem of an open directory stamps with the clock of this
-// host.
+// host, and keeps the stamps.
 func ctimeTrusted(dir *tree) (bool, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(dir.fd, &st); err != nil {
@@ -100,7 +100,9 @@ func ctimeTrusted(dir *tree) (bool, error) {
 	switch uint32(st.Type) {
 	case unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC,
 		unix.V9FS_MAGIC, unix.FUSE_SUPER_MAGIC, unix.AFS_FS_MAGIC, unix.AFS_SUPER_MAGIC,
-		unix.CODA_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC:
+		unix.CODA_SUPER_MAGIC, unix.CEPH_SUPER_MAGIC,
+		// These keep one time for both, which can be set.
+		unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
 		return false, nil
 	}
 	return true, nil

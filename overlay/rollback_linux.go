@@ -68,6 +68,16 @@ func (l *lander) giveBack(s step) error {
 	if err != nil || here.kind == absent {
 		return err // not taken, or given back already
 	}
+	if s.kind == removeDir {
+		now, err := l.host.stat(s.path)
+		if err != nil {
+			return err
+		}
+		if now.kind == directory && now.ino == s.host.ino {
+			// One that could not move, and that was not removed yet: see replaceDir.
+			return l.landing.fail("remove", s.name(), unix.Unlinkat(l.landing.fd, s.name(), unix.AT_REMOVEDIR))
+		}
+	}
 	if err := l.noteBefore(parentPath(s.path)); err != nil {
 		return err
 	}

@@ -112,6 +112,14 @@ func run(t *testing.T, l Layer, script string) {
 // runOn runs a script on layers, to its end.
 func runOn(t *testing.T, layers []Layer, script string) {
 	t.Helper()
+	if out := tryOn(t, layers, script); out != "" {
+		missing(t, "overlay", errors.New(out))
+	}
+}
+
+// tryOn is runOn, and says why the layers could not be mounted.
+func tryOn(t *testing.T, layers []Layer, script string) (refused string) {
+	t.Helper()
 	encoded, err := json.Marshal(layers)
 	if err != nil {
 		t.Fatal(err)
@@ -132,10 +140,11 @@ func runOn(t *testing.T, layers []Layer, script string) {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSPC):
 		missing(t, "userns", err)
 	case errors.As(err, &exit) && exit.ExitCode() == exitNoMount:
-		missing(t, "overlay", errors.New(out.String()))
+		return out.String()
 	case err != nil:
 		t.Fatalf("script: %v\n%s", err, out.String())
 	}
+	return ""
 }
 
 // fixture is a workspace of one test.
@@ -159,6 +168,15 @@ func bases(t *testing.T) map[string]string {
 
 func newFixture(t *testing.T, base string, setup string, change ...func(*Config)) *fixture {
 	t.Helper()
+	f := emptyFixture(t, base)
+	f.host(setup)
+	f.open(change...)
+	return f
+}
+
+// emptyFixture makes a workspace that is not open yet.
+func emptyFixture(t *testing.T, base string) *fixture {
+	t.Helper()
 	tmp, err := os.MkdirTemp(base, "overlay-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -173,20 +191,24 @@ func newFixture(t *testing.T, base string, setup string, change ...func(*Config)
 	if err := os.Mkdir(f.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f.host(setup)
+	return f
+}
+
+func (f *fixture) open(change ...func(*Config)) {
+	f.t.Helper()
 	c := Defaults()
 	for _, ch := range change {
 		ch(&c)
 	}
+	var err error
 	if f.Workspace, err = Open(f.dir, f.state, c); err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	f.t.Cleanup(func() {
 		if err := f.Close(); err != nil {
-			t.Error(err)
+			f.t.Error(err)
 		}
 	})
-	return f
 }
 
 func onDisk(t *testing.T, setup string, change ...func(*Config)) *fixture {

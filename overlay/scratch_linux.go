@@ -29,7 +29,8 @@ import (
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
 //	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
-// BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it.
+// BASE is on the workspace's filesystem: in the state directory, or beside the workspace, or in it. Where that
+// filesystem can't hold what overlayfs writes, upper, work, copy, inner-N and pruned are elsewhere: see away_linux.go.
 const (
 	insideName        = ".airlock"
 	besidePrefix      = ".airlock-"
@@ -68,7 +69,7 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 		{base: &tree{path: filepath.Join(root.path, insideName)}, own: true, inside: true},
 	} {
 		c.mode, c.doubt = mode, doubt
-		err := c.open(ctx, root, owner, foreign)
+		err := c.open(ctx, root, owner, foreign, sameFilesystem)
 		if err == nil {
 			return c, nil
 		}
@@ -80,7 +81,8 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 	return nil, fmt.Errorf("overlay: no place for layers on the filesystem of %s: %w", root.path, errors.Join(causes...))
 }
 
-func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign bool) (err error) {
+// open takes a place, if suits says that it is one.
+func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign bool, suits func(base, root *tree) error) (err error) {
 	path := s.base.path
 	if foreign {
 		if err := reachable(filepath.Dir(path), owner.uid); err != nil {
@@ -110,7 +112,7 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
 		return fmt.Errorf("%s is there and not ours alone", path)
 	}
-	if err := sameFilesystem(s.base, root); err != nil {
+	if err := suits(s.base, root); err != nil {
 		return err
 	}
 	lock, err := lockFile(ctx, filepath.Join(path, "lock"), unix.LOCK_EX)

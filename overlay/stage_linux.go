@@ -21,7 +21,7 @@ func (l *lander) stage(ctx context.Context) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err := l.stageStep(s); err != nil {
+		if err := l.stageStep(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", Quote(s.path), err)
 		}
 		directories = directories || s.run.kind == directory
@@ -29,19 +29,29 @@ func (l *lander) stage(ctx context.Context) error {
 	return l.staged(ctx, directories)
 }
 
-func (l *lander) stageStep(s *step) (err error) {
-	if s.tips != nil {
-		err = l.stageTips(*s)
-	} else if err = l.ready(*s); err == nil {
-		err = l.move(l.t.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
-	}
-	if err != nil {
+func (l *lander) stageStep(ctx context.Context, s *step) error {
+	if err := l.bring(ctx, *s); err != nil {
 		return err
 	}
+	var err error
 	if s.run, err = l.landing.stat(s.name()); err != nil {
 		return err
 	}
 	return l.w.syncTree(l.landing, s.name())
+}
+
+// bring gets what a step puts to the directory of the landing.
+func (l *lander) bring(ctx context.Context, s step) error {
+	if s.tips != nil {
+		return l.stageTips(s)
+	}
+	if err := l.ready(s); err != nil {
+		return err
+	}
+	if l.t.layers == l.t.dir {
+		return l.move(l.t.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
+	}
+	return l.copyIn(ctx, &s)
 }
 
 // staged ends the staging.
@@ -87,12 +97,12 @@ func (l *lander) prune(path string) error {
 		return err
 	}
 	if l.pruned == 0 {
-		if err := unix.Mkdirat(l.t.dir.fd, "pruned", 0o700); err != nil {
-			return l.t.dir.fail("mkdir", "pruned", err)
+		if err := unix.Mkdirat(l.t.layers.fd, "pruned", 0o700); err != nil {
+			return l.t.layers.fail("mkdir", "pruned", err)
 		}
 	}
 	l.pruned++
-	err = l.move(l.t.upper, path, l.t.dir, "pruned/"+strconv.Itoa(l.pruned), unix.RENAME_NOREPLACE)
+	err = l.move(l.t.upper, path, l.t.layers, "pruned/"+strconv.Itoa(l.pruned), unix.RENAME_NOREPLACE)
 	if is(err, unix.ENOENT) {
 		return nil // went with a directory that was pruned
 	}

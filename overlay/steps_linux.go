@@ -75,6 +75,9 @@ func (l *lander) removeDir(s step) error {
 	if is(err, unix.EBUSY) {
 		return errLate
 	}
+	if is(err, unix.EXDEV) {
+		return l.replaceDir(s)
+	}
 	if err != nil {
 		return err
 	}
@@ -87,6 +90,39 @@ func (l *lander) removeDir(s step) error {
 		}
 	}
 	return l.returned(s, err)
+}
+
+// replaceDir removes an empty directory that can't move: in a workspace that is an overlay itself, one of its
+// lower layer does not. What is given back, if the landing is taken back, is another directory that is like it.
+func (l *lander) replaceDir(s step) error {
+	attrs, err := l.host.attributes(s.path)
+	if err != nil {
+		return err
+	}
+	err = l.landing.fail("mkdir", s.name(), unix.Mkdirat(l.landing.fd, s.name(), 0o700))
+	if err == nil {
+		err = l.landing.setAttributes(s.name(), s.host, attrs)
+	}
+	if err == nil {
+		err = l.host.parent(s.path, func(fd int, name string) error {
+			l.host.point()
+			return l.host.fail("remove", s.path, unix.Unlinkat(fd, name, unix.AT_REMOVEDIR))
+		})
+	}
+	if err == nil {
+		l.taken[s.index] = true
+		return nil
+	}
+	if e := unix.Unlinkat(l.landing.fd, s.name(), unix.AT_REMOVEDIR); e != nil && e != unix.ENOENT {
+		return errors.Join(err, l.landing.fail("remove", s.name(), e))
+	}
+	switch {
+	case is(err, unix.ENOENT):
+		return nil
+	case is(err, unix.ENOTEMPTY, unix.EEXIST, unix.EBUSY, unix.ENOTDIR):
+		return errLate
+	}
+	return err
 }
 
 // putNew moves something to where nothing is.

@@ -20,6 +20,8 @@ type Txn struct {
 	w       *Workspace
 	run     string
 	dir     *tree // BASE/SERVER/RUN
+	layers  *tree // where its layers lie: the same, or a directory of that kind elsewhere
+	away    *scratch
 	upper   *tree
 	landing *tree // RUN/landing
 	what    string
@@ -49,7 +51,7 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
-	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}}
+	t := &Txn{w: w, run: run, dir: dir, layers: dir, away: w.awayNow(), trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
@@ -61,7 +63,13 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.upper, err = newUpper(t.dir, root, root); err != nil {
+	if t.away != nil {
+		if t.layers, err = t.away.server.mkdir(t.run, t.away.mode); err != nil {
+			t.layers = t.dir
+			return err
+		}
+	}
+	if t.upper, err = newUpper(t.layers, root, root); err != nil {
 		return err
 	}
 	if t.landing, err = t.dir.mkdir(landingName, 0o700); err != nil {
@@ -146,7 +154,7 @@ func (t *Txn) Layer() Layer {
 	return Layer{
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
-		Work:  filepath.Join(t.dir.path, "work"),
+		Work:  filepath.Join(t.layers.path, "work"),
 	}
 }
 
@@ -224,8 +232,13 @@ func (t *Txn) end() error {
 		l.close()
 	}
 	defer t.dir.close()
-	if t.stuck {
-		return nil // it was put aside
+	var away error
+	if t.layers != nil && t.layers != t.dir {
+		t.layers.close()
+		away = removeTree(t.away.server.fd, t.run)
 	}
-	return removeTree(t.w.scratch.server.fd, t.run)
+	if t.stuck {
+		return away // it was put aside
+	}
+	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
 }

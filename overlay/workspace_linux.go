@@ -37,6 +37,9 @@ type Workspace struct {
 
 	refused map[string]bool // see Refuse
 	copies  int64           // see LimitCopies
+	away    *scratch        // where layers lie that can't lie in scratch, if it is not nil
+	tried   int             // of the places for that
+	left    []*scratch      // those that were in use before
 }
 
 // Open opens the workspace at dir, a real absolute path. stateDir is airlock's own directory for
@@ -100,8 +103,13 @@ func (w *Workspace) open(stateDir string) (err error) {
 		if err != nil {
 			return err
 		}
-		w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt)
-		return err
+		if w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt); err != nil {
+			return err
+		}
+		if holdsLayers(w.scratch.server, w.root) != nil {
+			w.openAway()
+		}
+		return nil
 	})
 }
 
@@ -141,6 +149,12 @@ func (w *Workspace) Interrupted() []string {
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {
 	err := w.changeRoot(w.scratch.close)
+	if w.away != nil {
+		w.left = append(w.left, w.away)
+	}
+	for _, place := range w.left {
+		err = errors.Join(err, place.close())
+	}
 	return errors.Join(err, w.own.close(), w.root.close())
 }
 
