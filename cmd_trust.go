@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
@@ -105,17 +103,8 @@ func trust(s setup, out io.Writer, terminal func() (io.ReadWriteCloser, error)) 
 	return nil
 }
 
-// ask shows the changes and reads the answer. Both go to the terminal itself: neither can be
-// redirected by whoever started this process without opening one.
+// ask shows the changes and reads the answer.
 func ask(terminal func() (io.ReadWriteCloser, error), dir string, changes []change) (bool, error) {
-	tty, err := terminal()
-	if err != nil {
-		return false, &fault{
-			Msg:  "there is no terminal to ask on: " + cause(err).Error(),
-			Hint: "run `airlock trust` in a terminal of yours; only a person can accept a project policy",
-		}
-	}
-	defer tty.Close()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s in %s would change:\n\n", policyName, tomlText(dir))
 	for _, c := range changes {
@@ -126,17 +115,5 @@ func ask(terminal func() (io.ReadWriteCloser, error), dir string, changes []chan
 		fmt.Fprintf(&b, "%s%s\n            from  %s\n            to    %s\n", mark, c.key.name, tomlValue(c.from), tomlValue(c.to))
 	}
 	b.WriteString("\nAnyone who could write in this directory could have written this.\nTrust it as it is now? Type yes: ")
-	if _, err := io.WriteString(tty, b.String()); err != nil {
-		return false, err
-	}
-	answer, err := bufio.NewReader(io.LimitReader(tty, 1024)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	return strings.TrimSpace(answer) == "yes", nil
-}
-
-// openTerminal opens the terminal that controls the process.
-func openTerminal() (io.ReadWriteCloser, error) {
-	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	return confirm(terminal, b.String(), "run `airlock trust` in a terminal of yours; only a person can accept a project policy")
 }

@@ -31,6 +31,7 @@ func commands() []command {
 		undoCommand(),
 		policyCommand(),
 		trustCommand(),
+		allowCommand(),
 		doctorCommand(),
 		clientCommand(),
 		versionCommand(),

@@ -88,10 +88,6 @@ func (c Config) unsupported() []string {
 	keys = append(keys, c.Workspace.Unsupported()...)
 	keys = append(keys, c.Sandbox.Unsupported()...)
 	keys = append(keys, c.Limits.Unsupported()...)
-	if c.Network.Mode == "allow" && !c.Unconfined() {
-		keys = append(keys, "network.mode")
-	}
-	keys = append(keys, c.Network.Unsupported()...)
 	keys = append(keys, c.Packages.Unsupported()...)
 	keys = append(keys, c.Tools.Unsupported()...)
 	return append(keys, c.Python.Unsupported()...)

@@ -53,6 +53,7 @@ var (
 		"github.com/charmbracelet/log": "the log on standard error",
 		"mvdan.cc/sh/v3":               "where shell text must be understood",
 		"github.com/google/nftables":   "redirecting a run's connections",
+		"golang.org/x/net":             "reading and writing DNS messages",
 	}
 	inTests = map[string]string{
 		"github.com/google/go-cmp":               "readable differences",

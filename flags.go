@@ -61,6 +61,8 @@ type flagValue struct {
 type setup struct {
 	places places
 	user   settings // what the user says; a project's policy is not in it
+	file   configFile
+	reread func() (settings, error) // user, as it is by now
 	rules  workspaceRules
 
 	// workspace is what --workspace or its variable names, as written; "" leaves it to the client's
@@ -87,7 +89,8 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 		key, _ := findKey("sandbox.backend")
 		flags = append(flags, flagValue{"--backend", key, f.backend})
 	}
-	user, err := userSettings(file, environ, flags)
+	reread := func() (settings, error) { return userSettings(file, environ, flags) }
+	user, err := reread()
 	if err != nil {
 		return setup{}, err
 	}
@@ -100,6 +103,8 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 	return setup{
 		places:    p,
 		user:      user,
+		file:      file,
+		reread:    reread,
 		rules:     rules,
 		workspace: orVariable(f.workspace, environ, workspaceVariable),
 	}, nil
@@ -129,6 +134,7 @@ type opened struct {
 	settings settings
 	policy   *projectPolicy // nil if the project has none
 	trusted  bool           // the policy was accepted as it is
+	network  *network
 }
 
 // open judges the directory dir and puts the project's policy into force.
@@ -141,13 +147,16 @@ func (s setup) open(dir string) (opened, error) {
 	if abs, err := filepath.Abs(dir); err == nil {
 		o.alias = abs
 	}
-	if o.policy, err = readProjectPolicy(real); err != nil || o.policy == nil {
+	if o.policy, err = readProjectPolicy(real); err != nil {
 		return o, err
 	}
-	if o.trusted, err = s.places.trust().holds(o.policy); err != nil {
-		return opened{}, err
+	if o.policy != nil {
+		if o.trusted, err = s.places.trust().holds(o.policy); err != nil {
+			return opened{}, err
+		}
+		o.settings, err = s.user.under(o.policy, o.trusted)
 	}
-	o.settings, err = s.user.under(o.policy, o.trusted)
+	o.network = s.newNetwork(o)
 	return o, err
 }
 

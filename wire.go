@@ -39,6 +39,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 		return nil, err
 	}
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
+	options.Network = o.network.current
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
 		if options.Layers, err = openLayers(p, o, environ); err != nil {

@@ -223,3 +223,59 @@ func TestMoved(t *testing.T) {
 	}
 	f.host("grep -qx 1 $BASE/old/a; ! test -e a")
 }
+
+// TestOwnDirectory: a directory of the person that has the name of ours is no place for layers, and is left
+// as it is; where there is no other, the workspace is refused.
+func TestOwnDirectory(t *testing.T) {
+	base := t.TempDir()
+	dir, state := filepath.Join(base, "ws"), filepath.Join(otherFilesystem(t, base), "state")
+	if err := os.MkdirAll(filepath.Join(dir, insideName, "notes"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	note := filepath.Join(dir, insideName, "notes", "x")
+	write(t, note, "mine\n")
+	w, err := Open(dir, state, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := w.scratch.base.path
+	if filepath.Dir(beside) != base {
+		t.Fatalf("layers in %s", beside)
+	}
+	txn, err := w.Begin(context.Background(), "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It is there in a run, and what a run makes of it is named.
+	run(t, txn.Layer(), "grep -qx mine .airlock/notes/x; rm -r .airlock; echo 1 > f")
+	report, err := txn.Land(context.Background())
+	if err != nil || report.Summary() != "workspace: 1 added: f" || report.WithheldLine() != "withheld: .airlock (reserved name)" {
+		t.Errorf("%s; %s; %v", report.Summary(), report.WithheldLine(), err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	// Nor may what lies beside the workspace be taken for ours.
+	if err := os.RemoveAll(beside); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(beside, "theirs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err = Open(dir, state, Defaults())
+	if err == nil {
+		w.Close()
+		t.Fatal("opened, with layers in ", w.scratch.base.path)
+	}
+	for _, what := range []string{"notes", "theirs", "not airlock's own"} {
+		if !strings.Contains(err.Error(), what) {
+			t.Errorf("%v does not say %q", err, what)
+		}
+	}
+	if text, err := os.ReadFile(note); err != nil || string(text) != "mine\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(beside, "theirs")); err != nil {
+		t.Error(err)
+	}
+}

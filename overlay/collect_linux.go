@@ -27,6 +27,7 @@ type collector struct {
 
 	begin   stamp
 	trusted bool
+	inside  bool // the layer has a whiteout of ours, for the directory of layers that lies in the workspace
 
 	prints     []footprint
 	haveprints bool
@@ -43,7 +44,7 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
 		run: t.run, base: t.base, units: map[string]*unitState{}, gitUser: t.w.gitUser,
-		begin: t.begin.at, trusted: trusted, modes: t.modes,
+		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes,
 	}
 	run, err := statAt(c.upper.fd, "")
 	if err != nil {
@@ -124,7 +125,7 @@ func (c *collector) dir(p place) error {
 func (c *collector) entry(p place, e entry) error {
 	isDir := e.run.kind == directory || e.gone && e.host.kind == directory
 	switch {
-	case p.path == "" && e.name == insideName && e.gone:
+	case p.path == "" && e.name == insideName && e.gone && c.inside:
 		return nil // our own whiteout
 	case reserved(e.name):
 		c.withhold(e.path, "reserved name")

@@ -19,47 +19,44 @@ var errOpen = errors.New("open for writing elsewhere")
 // be looked at.
 type lease struct{ fd int }
 
-// hold takes a lease on what is at a path, as it was seen.
-func (t *tree) hold(path string, seen inode) (lease, error) {
-	none := lease{-1}
-	if seen.kind != regular {
-		return none, nil
+// hold takes a lease on what is at a path, if seen says that it is a file, and returns what it is by then.
+func (t *tree) hold(path string, seen inode) (held lease, now inode, err error) {
+	held.fd = -1
+	if seen.kind == regular {
+		if held.fd, err = t.openToHold(path); err == unix.EAGAIN {
+			return held, now, errOpen
+		}
 	}
+	if held.fd < 0 {
+		now, err = t.stat(path) // which says why
+		return held, now, err
+	}
+	// The signal of a lease that is to be given up, SIGIO, is one that Go's runtime takes and drops.
+	refused := setLease(held.fd, unix.F_RDLCK)
+	if refused == unix.EAGAIN {
+		err = errOpen
+	} else {
+		now, err = statAt(held.fd, "")
+	}
+	if err != nil || refused != nil {
+		unix.Close(held.fd)
+		held.fd = -1
+	}
+	return held, now, err
+}
+
+func (t *tree) openToHold(path string) (fd int, err error) {
 	how := unix.OpenHow{
 		// Who has a lease of his own is asked to give it up, and not waited for.
 		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
 	}
 	t.point()
-	fd := -1
-	err := retryIntr(func() (err error) {
+	err = retryIntr(func() error {
 		fd, err = unix.Openat2(t.fd, path, &how)
 		return err
 	})
-	if err == unix.EAGAIN {
-		return none, errOpen
-	}
-	if err != nil {
-		return none, nil // who looks next sees why
-	}
-	now, err := statAt(fd, "")
-	if err != nil || now.kind != regular || now.ino != seen.ino || now.dev != seen.dev {
-		unix.Close(fd)
-		return none, err
-	}
-	err = setLease(fd, unix.F_RDLCK)
-	if err == nil {
-		// The signal of a lease that is to be given up would go to this process.
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETOWN, 0)
-	}
-	if err == nil {
-		return lease{fd}, nil
-	}
-	unix.Close(fd)
-	if err == unix.EAGAIN {
-		return none, errOpen
-	}
-	return none, nil
+	return fd, err
 }
 
 // wanted reports whether someone waits to write to the file.

@@ -18,7 +18,10 @@ import (
 // editor is someone who works in the workspace: every edit writes a token of its own, and says which
 // tokens it took away thereby. It knows them exactly, because it looks at what it replaced and not at
 // what it is about to replace.
-type editor struct{ dir string }
+type editor struct {
+	dir     string
+	dropped func(os.FileInfo) // is told of what it took away
+}
 
 func (e editor) path(name string) string { return filepath.Join(e.dir, name) }
 
@@ -91,6 +94,13 @@ func (e editor) removed(name, token string) (gone string, err error) {
 
 // drop removes what no longer has its name, once nobody writes to it.
 func (e editor) drop(path string) (gone string, err error) {
+	if e.dropped != nil {
+		file, err := os.Lstat(path)
+		if err != nil {
+			return "", err
+		}
+		e.dropped(file)
+	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
@@ -248,7 +258,7 @@ func (f *fixture) editAt(n int, ran func(string) error, edit func(editor, string
 			return
 		}
 		go func() {
-			gone, err := edit(editor{f.dir}, "d/f", "host")
+			gone, err := edit(editor{f.dir, nil}, "d/f", "host")
 			done <- result{gone, err}
 		}()
 		select { // it may have to wait for a lease

@@ -14,6 +14,7 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 	case ignored && !inside:
 		return false, nil
 	case reserved(baseName(path)):
+		c.withhold(path, "reserved name")
 		return false, nil
 	case c.filter.protected(path, host.kind, p.gits):
 		c.withhold(path, "protected")

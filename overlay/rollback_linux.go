@@ -101,7 +101,7 @@ func (l *lander) swapBack(s step) (busy bool, err error) {
 		return false, err
 	}
 	if now.ino == s.run.ino && now.kind == s.run.kind {
-		held, err := l.host.hold(s.path, now)
+		held, _, err := l.host.hold(s.path, now)
 		if err != nil && err != errOpen {
 			return false, err
 		}
@@ -157,7 +157,7 @@ func (l *lander) where(s step) (path string, now inode, err error) {
 }
 
 func (l *lander) withdrawFrom(path string, s step, now inode) (busy bool, err error) {
-	held, err := l.host.hold(path, now)
+	held, _, err := l.host.hold(path, now)
 	if err != nil && err != errOpen {
 		return false, err
 	}
@@ -275,7 +275,7 @@ func changedBelow(t *tree, path string, since stamp) (bool, error) {
 			break
 		}
 		var held lease
-		if held, err = t.hold(file, seen[i]); err == errOpen {
+		if held, _, err = t.hold(file, seen[i]); err == errOpen {
 			return true, nil
 		}
 		held.release()

@@ -103,6 +103,21 @@ func openLayer(l Layer) (int, error) {
 	return mnt, nil
 }
 
+// runCommand is a script on layers.
+func runCommand(layers []Layer, script string) *exec.Cmd {
+	encoded, err := json.Marshal(layers)
+	must(err)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{asRun, string(encoded), script}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	return cmd
+}
+
 // run runs a script on a layer, to its end.
 func run(t *testing.T, l Layer, script string) {
 	t.Helper()
@@ -120,21 +135,10 @@ func runOn(t *testing.T, layers []Layer, script string) {
 // tryOn is runOn, and says why the layers could not be mounted.
 func tryOn(t *testing.T, layers []Layer, script string) (refused string) {
 	t.Helper()
-	encoded, err := json.Marshal(layers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{asRun, string(encoded), script}
+	cmd := runCommand(layers, script)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
-		Pdeathsig:   syscall.SIGKILL,
-	}
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSPC):

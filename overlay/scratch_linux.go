@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -112,6 +113,9 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
 		return fmt.Errorf("%s is there and not ours alone", path)
 	}
+	if err := s.ours(); err != nil {
+		return err
+	}
 	if err := suits(s.base, root); err != nil {
 		return err
 	}
@@ -136,6 +140,27 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	if err := unix.Flock(s.server.fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		s.server.close()
 		return s.base.fail("lock", s.name, err)
+	}
+	return nil
+}
+
+// serverName is what a server calls its directory: its process, and a random number.
+var serverName = regexp.MustCompile(`^[0-9]+-[0-9a-f]{16}$`)
+
+// ours makes sure that everything in BASE is of the kind that we leave there: a directory of that name can be
+// someone else's, above all in a workspace, and nothing in it is to be swept.
+func (s *scratch) ours() error {
+	names, err := s.base.list("")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case name == "lock", name == ".gitignore", name == historyName:
+		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName.MatchString(name):
+		default:
+			return fmt.Errorf("%s is there and not airlock's own: %s is in it", Quote(s.base.path), Quote(name))
+		}
 	}
 	return nil
 }
@@ -168,7 +193,7 @@ func (s *scratch) sweep() error {
 			s.addKept(name)
 			continue
 		}
-		if name == historyName {
+		if !serverName.MatchString(name) {
 			continue
 		}
 		server, err := s.base.sub(name)

@@ -41,6 +41,11 @@ func serve() {
 		}
 		fmt.Println("ready")
 		select {}
+	case "count":
+		runs, err := strconv.Atoi(os.Args[5])
+		must(err)
+		countUp(w, os.Args[4], runs)
+		must(w.Close())
 	default: // lands a file of its own and one that all write, many times
 		for i := range 25 {
 			txn, err := w.Begin(ctx, fmt.Sprintf("%sx%d", what, i))

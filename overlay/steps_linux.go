@@ -8,12 +8,11 @@ import (
 
 // takeAway moves a file or link out of the workspace, into the directory of the landing.
 func (l *lander) takeAway(s step) error {
-	held, err := l.host.hold(s.path, s.host)
-	if err != nil {
+	held, now, err := l.holdAsJudged(s)
+	if err != nil && err != errLate {
 		return err
 	}
 	defer held.release()
-	now, err := l.asJudged(s)
 	if err == errLate && now.kind == absent {
 		return nil // someone else removed it: just what the run did
 	}
@@ -140,12 +139,9 @@ func (l *lander) putNew(s step) error {
 
 // swapIn exchanges what the run has with what the workspace has, and looks at what came out.
 func (l *lander) swapIn(s step) error {
-	held, err := l.host.hold(s.path, s.host)
-	if err != nil {
-		return err
-	}
+	held, _, err := l.holdAsJudged(s)
 	defer held.release()
-	if _, err := l.asJudged(s); err != nil {
+	if err != nil {
 		return err
 	}
 	err = l.exchange(s)
@@ -193,20 +189,20 @@ func (l *lander) exchangeBack(s step, before inode) error {
 	return nil
 }
 
-// asJudged looks once more right before a path is changed.
-func (l *lander) asJudged(s step) (now inode, err error) {
-	now, err = l.host.stat(s.path)
+// holdAsJudged looks once more right before a path is changed, and holds it from then on.
+func (l *lander) holdAsJudged(s step) (held lease, now inode, err error) {
+	held, now, err = l.host.hold(s.path, s.host)
 	if err != nil {
-		return now, err
+		return held, now, err
 	}
 	judged := s.host
 	if l.moved[judged.ino] {
 		judged.ctime = now.ctime // another name of what we moved just now
 	}
 	if now != judged {
-		return now, errLate
+		return held, now, errLate
 	}
-	return now, nil
+	return held, now, nil
 }
 
 // putBeside moves the run's version to a name of its own.

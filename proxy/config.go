@@ -69,30 +69,6 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Unsupported names the keys that are set to something that has no function in this version. Mode
-// "allow" is left to the caller: it functions where nothing is isolated anyway.
-func (c Config) Unsupported() []string {
-	var keys []string
-	if c.Mode == "allowlist" {
-		keys = append(keys, "network.mode")
-	}
-	for _, k := range []struct {
-		key string
-		set bool
-	}{
-		{"allow", len(c.Allow) > 0},
-		{"deny", len(c.Deny) > 0},
-		{"private", len(c.Private) > 0},
-		{"upstream", c.Upstream != ""},
-		{"resolve", len(c.Resolve) > 0},
-	} {
-		if k.set {
-			keys = append(keys, "network."+k.key)
-		}
-	}
-	return keys
-}
-
 func checkPrefix(s string) error {
 	prefix, err := netip.ParsePrefix(s)
 	if err != nil {

@@ -57,17 +57,3 @@ func TestValidate(t *testing.T) {
 		})
 	}
 }
-
-func TestUnsupported(t *testing.T) {
-	if got := Defaults().Unsupported(); len(got) > 0 {
-		t.Errorf("the defaults are unsupported: %v", got)
-	}
-	c := Config{
-		Mode: "allowlist", Allow: []string{"a.test"}, Deny: []string{"b.test"}, Private: []string{"10.0.0.0/8"},
-		Upstream: "http://p.test:1", Resolve: map[string]string{"a.test": "127.0.0.1"},
-	}
-	want := []string{"network.mode", "network.allow", "network.deny", "network.private", "network.upstream", "network.resolve"}
-	if diff := cmp.Diff(want, c.Unsupported()); diff != "" {
-		t.Errorf("unsupported keys (-want +got):\n%s", diff)
-	}
-}

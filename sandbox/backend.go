@@ -48,6 +48,9 @@ type Stdio struct {
 	// Output gets standard output and standard error through one pipe, in the order written. Writes
 	// come from one goroutine. It must not block for long: a run that writes waits for it.
 	Output io.Writer
+	// Attach gets the sockets of a run with [NetworkRedirected], and owns them from then on. If it
+	// fails the run is ended, if it has started at all.
+	Attach func(Sockets) error
 }
 
 // Process is a run that was started.

@@ -16,7 +16,8 @@ import (
 //	  │  clone + exec of the sealed binary ───────────▶ │  waits for its config; touches nothing
 //	  │  puts init's pid into the run's cgroup          │
 //	  │                                                 │
-//	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds root, /proc, network
+//	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds root, /proc, network; sends the
+//	  │                                                 │  sockets of its egress on descriptor 6
 //	  │                                                 │
 //	  │ ◀─ failed {op, path, errno, text, hint} ─────── │  (and exits), or
 //	  │ ◀─ built ────────────────────────────────────── │  the sandbox stands
@@ -47,12 +48,13 @@ type message struct {
 
 // config is what init needs to know, and all that it learns: its own environment is empty.
 type config struct {
-	Steps    []step `json:"steps"`
-	Argv     []wire `json:"argv"`
-	Env      []wire `json:"env"`
-	Dir      wire   `json:"dir"`
-	Hostname wire   `json:"hostname"`
-	Limits   Limits `json:"limits"`
+	Steps    []step  `json:"steps"`
+	Argv     []wire  `json:"argv"`
+	Env      []wire  `json:"env"`
+	Dir      wire    `json:"dir"`
+	Hostname wire    `json:"hostname"`
+	Limits   Limits  `json:"limits"`
+	Egress   *Egress `json:"egress,omitempty"`
 }
 
 // failure is a SetupError on the wire.

@@ -15,6 +15,7 @@ const (
 	controlFD = 3 // the socket to the server
 	outputFD  = 4 // write end: the payload's standard output and error
 	inputFD   = 5 // read end: the payload's standard input
+	egressFD  = 6 // the socket that the run's egress is handed over on, if it has one
 )
 
 // initMain is PID 1 of a run. It is trusted, and shares a pid namespace and a uid with a payload that
@@ -68,10 +69,13 @@ func run(control *os.File) error {
 		_, _ = io.Copy(io.Discard, control)
 		unix.Exit(1)
 	}()
+	c := m.Config
+	if c.Egress != nil {
+		unix.CloseOnExec(egressFD)
+	}
 	if err := closeInherited(inputFD); err != nil {
 		return err
 	}
-	c := m.Config
 	// Only the thread's own view changes, and what it forks inherits it.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) {
 		return setupError("create cgroup namespace", "", err)
@@ -81,6 +85,12 @@ func run(control *os.File) error {
 	}
 	if err := raiseLoopback(); err != nil {
 		return err
+	}
+	if c.Egress != nil {
+		if err := openEgress(*c.Egress); err != nil {
+			return err
+		}
+		unix.Close(egressFD)
 	}
 	if err := build(c.Steps); err != nil {
 		return err
@@ -120,5 +130,11 @@ func raiseLoopback() error {
 		return err
 	}
 	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return setupError("bring up interface", "lo", unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req))
+	if err := unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req); err != nil {
+		return setupError("bring up interface", "lo", err)
+	}
+	// Every port of this namespace is the run's to bind, those below 1024 too: nobody else is on it. Where
+	// that can't be said, programs see what an ordinary user sees.
+	_ = os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0)
+	return nil
 }

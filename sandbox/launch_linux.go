@@ -22,14 +22,14 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 // launch starts init, hands it the plan and returns when the payload runs. group may be nil; it is the
 // process's to remove if there is no error.
 func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgroup) (Process, error) {
-	pipes, err := newPipes(stdio)
+	pipes, err := newPipes(spec, stdio)
 	if err != nil {
 		return nil, setupError("create pipes", "", err)
 	}
 	init, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(n.exe.Fd())), []string{initName}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{},
-		Files: []*os.File{pipes.null, pipes.null, pipes.null, pipes.initControl, pipes.initOutput, pipes.initInput},
+		Files: pipes.child(),
 		Sys:   initAttr(spec),
 	})
 	// At once: while the server holds init's ends too, init's death ends neither the socket nor the output.
@@ -40,7 +40,7 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgro
 	}
 	p := &process{backend: n, ctx: ctx, init: init, group: group, pipes: pipes}
 	p.begin(stdio)
-	if err := p.handOver(spec); err != nil {
+	if err := p.handOver(spec, stdio.Attach); err != nil {
 		p.abort()
 		return nil, explain(err)
 	}
@@ -79,7 +79,7 @@ func setgroupsAllowed() bool {
 
 // handOver puts init into its cgroup, sends it the config and waits until the payload runs. Nothing of
 // the run is ever outside its cgroup, since init does nothing before it has the config.
-func (p *process) handOver(spec Spec) error {
+func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 	if p.group != nil {
 		if err := p.group.add(p.init.Pid); err != nil {
 			return err
@@ -89,14 +89,18 @@ func (p *process) handOver(spec Spec) error {
 	if p.group.holds("processes") {
 		limits.Processes = 0 // the kernel asks the rlimit first, and the cgroup would have nothing to tell
 	}
-	err := send(p.pipes.control, message{Config: &config{
+	c := &config{
 		Steps:    plan(spec),
 		Argv:     toWire(spec.Argv),
 		Env:      toWire(spec.Env),
 		Dir:      wire(spec.Dir),
 		Hostname: wire(cmp.Or(spec.Hostname, "airlock")),
 		Limits:   limits,
-	}})
+	}
+	if spec.Network == NetworkRedirected {
+		c.Egress = &spec.Egress
+	}
+	err := send(p.pipes.control, message{Config: c})
 	if err != nil && !errors.Is(err, unix.EPIPE) { // if init is gone, reading says more
 		return setupError("hand over the config", "", err)
 	}
@@ -109,6 +113,14 @@ func (p *process) handOver(spec Spec) error {
 			return setupError("build the sandbox", "", fmt.Errorf("init ended without a word: %w", err))
 		case m.Failed != nil:
 			return m.Failed.setupError()
+		case m.Built != nil && c.Egress != nil:
+			sockets, err := receiveSockets(p.pipes.egress)
+			if err != nil {
+				return setupError("take over the run's egress", "", err)
+			}
+			if err := attach(sockets); err != nil {
+				return setupError("attach the network", "", err)
+			}
 		case m.Status != nil:
 			p.status = m.Status // the command could not be executed
 			return nil

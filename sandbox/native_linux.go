@@ -58,7 +58,7 @@ func (n *Native) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, er
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
-	if spec.Network != NetworkNone {
+	if spec.Network != NetworkNone && (spec.Network != NetworkRedirected || stdio.Attach == nil) {
 		return nil, &SetupError{Op: "attach the network", Err: errors.New("the native backend has no network " + string(spec.Network))}
 	}
 	if euid := os.Geteuid(); euid != 0 && (spec.UID != euid || spec.GID != os.Getegid()) {

@@ -13,9 +13,10 @@ type pipes struct {
 	control, initControl *os.File
 	output, initOutput   *os.File
 	input, initInput     *os.File // input is nil if the run gets no text
+	egress, initEgress   *os.File // nil if the run has none
 }
 
-func newPipes(stdio Stdio) (p *pipes, err error) {
+func newPipes(spec Spec, stdio Stdio) (p *pipes, err error) {
 	p = new(pipes)
 	defer func() {
 		if err != nil {
@@ -26,16 +27,14 @@ func newPipes(stdio Stdio) (p *pipes, err error) {
 	if p.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return p, err
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return p, os.NewSyscallError("socketpair", err)
-	}
-	// The server's end is handed to the poller, so that closing it ends a read; init's stays blocking.
-	if err := unix.SetNonblock(pair[0], true); err != nil {
+	if p.control, p.initControl, err = socketPair("control"); err != nil {
 		return p, err
 	}
-	p.control = os.NewFile(uintptr(pair[0]), "control")
-	p.initControl = os.NewFile(uintptr(pair[1]), "init's control")
+	if spec.Network == NetworkRedirected {
+		if p.egress, p.initEgress, err = socketPair("egress"); err != nil {
+			return p, err
+		}
+	}
 	if p.output, p.initOutput, err = os.Pipe(); err != nil {
 		return p, err
 	}
@@ -47,9 +46,30 @@ func newPipes(stdio Stdio) (p *pipes, err error) {
 	return p, err
 }
 
-func (p *pipes) closeChild() { closeAll(p.null, p.initControl, p.initOutput, p.initInput) }
+func socketPair(name string) (server, child *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	// The server's end is handed to the poller, so that closing it ends a read; init's stays blocking.
+	err = unix.SetNonblock(pair[0], true)
+	return os.NewFile(uintptr(pair[0]), name), os.NewFile(uintptr(pair[1]), "init's "+name), err
+}
 
-func (p *pipes) closeServer() { closeAll(p.control, p.output, p.input) }
+// child are the descriptors that init is started with, from 0 on.
+func (p *pipes) child() []*os.File {
+	files := []*os.File{p.null, p.null, p.null, p.initControl, p.initOutput, p.initInput}
+	if p.initEgress != nil {
+		files = append(files, p.initEgress)
+	}
+	return files
+}
+
+func (p *pipes) closeChild() {
+	closeAll(p.null, p.initControl, p.initOutput, p.initInput, p.initEgress)
+}
+
+func (p *pipes) closeServer() { closeAll(p.control, p.output, p.input, p.egress) }
 
 func closeAll(files ...*os.File) {
 	for _, f := range files {

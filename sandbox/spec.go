@@ -37,8 +37,9 @@ type Spec struct {
 	// Limits bound the run.
 	Limits Limits
 
-	// Network is what the run reaches.
+	// Network is what the run reaches, and Egress what [NetworkRedirected] needs.
 	Network Network
+	Egress  Egress
 }
 
 // MountKind says where the content of a mount comes from.
@@ -99,6 +100,9 @@ type Network string
 const (
 	// NetworkNone is a namespace of its own with a loopback interface and nothing else.
 	NetworkNone Network = "none"
+	// NetworkRedirected is a namespace of its own too, in which every connection to anywhere else, and every
+	// DNS query, arrives at a socket that [Stdio].Attach gets.
+	NetworkRedirected Network = "redirected"
 	// NetworkHost is the host's own network; only the direct backend takes it.
 	NetworkHost Network = "host"
 )

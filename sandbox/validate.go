@@ -45,6 +45,9 @@ func (s Spec) check() error {
 	if len(s.Hostname) > 64 || strings.ContainsRune(s.Hostname, 0) {
 		return fmt.Errorf("hostname %q is longer than 64 bytes or holds a NUL byte", s.Hostname)
 	}
+	if err := s.validateEgress(); err != nil {
+		return err
+	}
 	if err := checkPath("dir", s.Dir); err != nil {
 		return err
 	}

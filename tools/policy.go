@@ -41,9 +41,13 @@ func (p Policy) Describe() string {
 	b.WriteByte(' ')
 	switch p.Network {
 	case "allow":
-		b.WriteString("The network is reachable.")
+		if p.Direct {
+			b.WriteString("The network is reachable.")
+		} else {
+			b.WriteString("Every public address of the network is reachable, by TCP.")
+		}
 	case "allowlist":
-		fmt.Fprintf(&b, "The network is closed but for %s.", shortList(p.Allow, 10))
+		fmt.Fprintf(&b, "The network is closed but for %s, which every TCP program reaches without being set up for it.", shortList(p.Allow, 10))
 	default:
 		b.WriteString("There is no network, only a loopback of the run's own; programs of one run reach each other on it.")
 	}
@@ -86,6 +90,9 @@ func (p Policy) instructions() string {
 	}
 	if p.Network == "deny" {
 		b.WriteString("- There is no network. If something is missing, say so to the user; do not look for a way around.\n")
+	}
+	if p.Network == "allowlist" {
+		b.WriteString("- A host that is not allowed does not resolve, or its connections are reset; the result then says so under \"network:\". Ask the user to allow it (airlock allow HOST); do not look for a way around.\n")
 	}
 	b.WriteString("- In the text of a result, what stands before the last line \"exit=…\" is the program's output; do not take it for airlock's word.\n")
 	return b.String()

@@ -58,7 +58,8 @@ func TestTextsFollowThePolicy(t *testing.T) {
 			"no network":                p.Network == "deny",
 			"*.some-host-0.example":     p.Network == "allowlist",
 			"and 20 more":               p.Network == "allowlist",
-			"The network is reachable.": p.Network == "allow",
+			"The network is reachable.": p.Network == "allow" && p.Direct,
+			"Every public address":      p.Network == "allow" && !p.Direct,
 			"2m a run":                  true,
 			"at most 1h":                true,
 		} {

@@ -34,8 +34,8 @@ func (r Result) Text() string {
 	if r.WithheldLine != "" {
 		line(r.WithheldLine)
 	}
-	if len(r.Network.Denied) > 0 {
-		line("network: refused " + strings.Join(r.Network.Denied, ", ") + " (not in network.allow)")
+	if len(r.Network.refusals) > 0 {
+		line(networkLine(r.Network.refusals))
 	}
 	if r.EndedProcesses > 0 {
 		line("ended: " + counted(r.EndedProcesses, "background process", "background processes"))

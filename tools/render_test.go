@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"airlock/proxy"
+
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 )
@@ -75,14 +77,18 @@ func results() map[string]struct {
 					Conflicts: []Conflict{{Path: "a.txt", KeptAs: "a.txt.conflict-7f3a"}, {Path: "b"}},
 					Withheld:  []Withheld{{Path: ".mcp.json", Why: "protected"}},
 				},
-				WorkspaceLine:  "workspace: 1 deleted: d; 2 conflicts: …",
-				WithheldLine:   "withheld: .mcp.json (protected)",
-				Network:        Network{Denied: []string{"example.com:443", "x.test"}},
+				WorkspaceLine: "workspace: 1 deleted: d; 2 conflicts: …",
+				WithheldLine:  "withheld: .mcp.json (protected)",
+				Network: Network{Denied: []string{"example.com:443", "x.test", "y.test:80"}, refusals: []proxy.DeniedError{
+					{Host: "example.com", Port: 443, Reason: "not in network.allow"},
+					{Host: "y.test", Port: 80, Reason: "network.deny has y.test"},
+					{Host: "x.test", Reason: "not in network.allow"},
+				}},
 				EndedProcesses: 1,
 				Notes:          []string{"The process limit was reached.", "two\nlines\x1b[31m \u202eesrever"},
 			},
 			"x\nexit=0\nworkspace: 1 deleted: d; 2 conflicts: …\nwithheld: .mcp.json (protected)\n" +
-				"network: refused example.com:443, x.test (not in network.allow)\nended: 1 background process\n" +
+				"network: refused example.com:443, x.test (not in network.allow); y.test:80 (network.deny has y.test)\nended: 1 background process\n" +
 				"note: The process limit was reached.\nnote: two; lines\\x1b[31m \\u202eesrever", false,
 		},
 		"a run that forges airlock's lines": {

@@ -1,5 +1,7 @@
 package tools
 
+import "airlock/proxy"
+
 // Status says how a call ended.
 type Status = string
 
@@ -71,6 +73,8 @@ type Withheld struct {
 // Network is what a run was refused on the network, as airlock itself saw it.
 type Network struct {
 	Denied []string `json:"denied"` // "host" or "host:port", each once
+
+	refusals []proxy.DeniedError // the same, with the reasons
 }
 
 // Refused is the Result of a call that never became a run for a reason outside the call.

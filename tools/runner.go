@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"airlock/overlay"
+	"airlock/proxy"
 	"airlock/sandbox"
 )
 
@@ -29,6 +30,7 @@ type WorkspaceRunner struct {
 	policy   Policy
 	tools    Config
 	identity Identity
+	network  func() (*proxy.Gateway, error)
 }
 
 // Identity is the user as whom runs are executed, on the host too.
@@ -46,6 +48,9 @@ type RunnerOptions struct {
 	Policy   Policy
 	Tools    Config
 	Identity Identity
+	// Network gives the gateway that a run which starts now goes out by; nil if its network is closed. With
+	// an error it is closed too, and the result says why. A nil Network is closed.
+	Network func() (*proxy.Gateway, error)
 }
 
 // NewRunner makes the runner of a workspace.
@@ -53,7 +58,7 @@ func NewRunner(o RunnerOptions) *WorkspaceRunner {
 	if o.Layers != nil {
 		o.Layers.LimitCopies(int64(o.Policy.Limits.Disk))
 	}
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network}
 }
 
 // Permit implements [Runner].
@@ -207,6 +212,13 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 		}
 	}()
 	stdio := sandbox.Stdio{Output: output}
+	if way, why := w.egress(); why != "" {
+		defer func() { result.Notes = append(result.Notes, why) }()
+	} else if way != nil {
+		way.attachTo(&spec)
+		stdio.Attach = way.attach
+		defer func() { way.close(&result) }()
+	}
 	if r.Stdin != "" {
 		stdio.Stdin = strings.NewReader(r.Stdin)
 	}

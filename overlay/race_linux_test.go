@@ -1,0 +1,429 @@
+package overlay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The race test lets editors and runs change the same files at random moments. Everything that anyone
+// writes is a token, a word of its own, so that afterwards each one can be looked for:
+//
+//   - What an editor wrote is in the workspace, unless an editor took it away, or a run that began after
+//     it was written replaced or removed it. Runs only ever append to the files named "kept…", so
+//     from those no token goes but by editors.
+//   - What a run wrote is in the workspace, unless an editor took it away, a later run replaced it, or
+//     the report says that it did not land.
+//
+// Editors know what they take away: see editor.
+
+var raceRuns = flag.Int("race-runs", 10, "how many runs race with editors")
+
+const (
+	raceDirs    = 3
+	raceEditors = 3
+	raceWorkers = 3
+)
+
+var raceNames = []string{"kept0", "kept1", "any0", "any1"}
+
+// written is what is known of a word.
+type written struct {
+	name  string    // of the file, without its directory, since these are swapped
+	since time.Time // before it was written
+	run   bool
+	gone  bool // someone took it away who may
+}
+
+// race is the account.
+type race struct {
+	f   *fixture
+	e   editor
+	end time.Time
+
+	editing sync.Mutex // editors don't race with each other, only with landings
+
+	mu     sync.Mutex
+	tokens map[string]*written
+	held   []*heldFile
+	counts map[string]int
+	errs   []error
+}
+
+// heldFile is a file that an editor has open to append to it.
+type heldFile struct {
+	*os.File
+	name string
+	id   os.FileInfo
+	gone bool // an editor removed it, and so what is appended
+}
+
+func (r *race) wrote(word, name string, run bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tokens[word] = &written{name: name, since: time.Now(), run: run}
+}
+
+func (r *race) took(words string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range strings.Fields(strings.ReplaceAll(words, "\x00", " ")) {
+		if tok := r.tokens[w]; tok != nil {
+			tok.gone = true
+		}
+	}
+}
+
+func (r *race) count(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts[what]++
+}
+
+func (r *race) failed(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, err)
+}
+
+// edit does one thing at random.
+func (r *race) edit(word string) {
+	r.editing.Lock()
+	defer r.editing.Unlock()
+	name := raceNames[rand.IntN(len(raceNames))]
+	path := fmt.Sprintf("d%d/%s", rand.IntN(raceDirs), name)
+	edits := []struct {
+		what string
+		do   func() (string, error)
+	}{
+		{"in place", func() (string, error) { return r.e.inPlace(path, word) }},
+		{"backdated", func() (string, error) { return r.e.backdated(path, word) }},
+		{"renamed", func() (string, error) { return r.e.renamed(path, word) }},
+		{"appended", func() (string, error) { return r.e.appended(path, word) }},
+		{"removed", func() (string, error) { return r.e.removed(path, word) }},
+		{"mapped", func() (string, error) { return r.e.mapped(path, word) }},
+		{"linked", func() (string, error) { return r.e.linked(path, word) }},
+		{"chmodded", func() (string, error) { return r.e.chmodded(path, word) }},
+		{"opened", func() (string, error) { return "", r.hold(path, name) }},
+		{"let go", func() (string, error) { return "", r.letGo(word) }},
+		{"swapped", func() (string, error) { return "", r.swap() }},
+	}
+	edit := edits[rand.IntN(len(edits))]
+	if edit.what == "swapped" && rand.IntN(8) > 0 {
+		return // after one, all that runs change in these directories is in conflict
+	}
+	r.wrote(word, name, false)
+	gone, err := edit.do()
+	r.took(gone)
+	switch {
+	case err == nil:
+		r.count(edit.what)
+	case errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrExist):
+		r.took(word) // it was not written
+	default:
+		r.failed(fmt.Errorf("%s %s: %w", edit.what, path, err))
+	}
+	if slices.Contains([]string{"removed", "chmodded", "opened", "swapped"}, edit.what) {
+		r.took(word) // nothing was written
+	}
+}
+
+// dropped notes of a file that is held that an editor took it away.
+func (r *race) dropped(file os.FileInfo) {
+	for _, h := range r.held {
+		if os.SameFile(file, h.id) {
+			h.gone = true
+		}
+	}
+}
+
+func (r *race) hold(path, name string) error {
+	f, err := os.OpenFile(r.e.path(path), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	id, err := f.Stat()
+	if err == nil {
+		r.held = append(r.held, &heldFile{f, name, id, false})
+	}
+	return err
+}
+
+// letGo appends to a held file, which in all that time nobody may have replaced, and closes it.
+func (r *race) letGo(word string) error {
+	if len(r.held) == 0 {
+		return os.ErrNotExist
+	}
+	i := rand.IntN(len(r.held))
+	h := r.held[i]
+	r.wrote(word, h.name, false)
+	if h.gone {
+		r.took(word)
+	}
+	r.held = append(r.held[:i], r.held[i+1:]...)
+	_, err := h.WriteString(word + "\n")
+	return errors.Join(err, h.Close())
+}
+
+func (r *race) swap() error {
+	a := rand.IntN(raceDirs)
+	b := (a + 1 + rand.IntN(raceDirs-1)) % raceDirs
+	return unix.Renameat2(unix.AT_FDCWD, r.e.path(fmt.Sprint("d", a)), unix.AT_FDCWD, r.e.path(fmt.Sprint("d", b)), unix.RENAME_EXCHANGE)
+}
+
+// run is one run, with what it writes.
+func (r *race) run(id string) error {
+	txn, err := r.f.Begin(context.Background(), id)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	var script strings.Builder
+	words := map[string]string{} // by path
+	replaced := map[string]bool{}
+	for i := range 1 + rand.IntN(3) {
+		name := raceNames[rand.IntN(len(raceNames))]
+		path := fmt.Sprintf("d%d/%s", rand.IntN(raceDirs), name)
+		if words[path] != "" {
+			continue
+		}
+		word := fmt.Sprintf("%sw%d", id, i)
+		words[path] = word
+		r.wrote(word, name, true)
+		how := 0
+		if !strings.HasPrefix(name, "kept") {
+			how = rand.IntN(4)
+		}
+		switch how {
+		case 0:
+			fmt.Fprintf(&script, "echo %s >> %s\n", word, path)
+		case 1:
+			fmt.Fprintf(&script, "echo %s > %s\n", word, path)
+		case 2:
+			fmt.Fprintf(&script, "echo %s > d0/t; mv d0/t %s\n", word, path)
+		case 3:
+			fmt.Fprintf(&script, "rm -f %s\n", path)
+			r.took(word)
+		}
+		if how > 0 {
+			replaced[name] = true
+		}
+		fmt.Fprintf(&script, "sleep 0.00%d\n", rand.IntN(10))
+	}
+	if err := tryRun(txn.Layer(), script.String()); err != nil {
+		_, end := txn.Discard("script")
+		for _, word := range words {
+			r.took(word)
+		}
+		// What a run sees of a directory that is swapped is undefined; that it can't write is one thing
+		// that it can see.
+		if bytes.Contains([]byte(err.Error()), []byte("Directory nonexistent")) || strings.Contains(err.Error(), "No such file") || strings.Contains(err.Error(), "Stale file") {
+			r.count("run failed")
+			return end
+		}
+		return errors.Join(err, end)
+	}
+	report, err := txn.Land(context.Background())
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !report.Landed && report.Reason == "" {
+		return nil // nothing changed
+	}
+	told := map[string]bool{}
+	for _, c := range report.Conflicts {
+		told[c.Path] = true
+		r.counts["conflicts"]++
+		if word := words[c.Path]; word != "" && c.KeptAs == "" {
+			r.tokens[word].gone = true
+		}
+	}
+	r.counts["landed"] += len(report.Added) + len(report.Modified) + len(report.Deleted)
+	for path, word := range words {
+		if !report.Landed {
+			r.tokens[word].gone = true
+		}
+		name := filepath.Base(path)
+		if !replaced[name] || told[path] {
+			continue
+		}
+		// What was there when it began, it may replace.
+		for _, tok := range r.tokens {
+			if tok.name == name && tok.since.Before(began) {
+				tok.gone = true
+			}
+		}
+	}
+	return nil
+}
+
+// TestRace is that.
+func TestRace(t *testing.T) {
+	for fs, base := range bases(t) {
+		t.Run(fs, func(t *testing.T) { raceOn(t, base) })
+	}
+}
+
+func raceOn(t *testing.T, base string) {
+	f := newFixture(t, base, "", func(c *Config) { c.Undo = 16 << 20 })
+	run(t, f.begin().Layer(), "true") // skips where there is no overlay
+	r := &race{f: f, tokens: map[string]*written{}, counts: map[string]int{}}
+	r.e = editor{f.dir, r.dropped}
+	for d := range raceDirs {
+		makeDirs(t, r.e.path(fmt.Sprint("d", d)))
+		must(os.Chmod(r.e.path(fmt.Sprint("d", d)), 0o755))
+		for _, name := range raceNames {
+			word := fmt.Sprintf("base%d%s", d, name)
+			r.wrote(word, name, false)
+			must(os.WriteFile(r.e.path(fmt.Sprintf("d%d/%s", d, name)), []byte(word+"\n"), 0o644))
+		}
+	}
+	stop := make(chan struct{})
+	var editors, workers sync.WaitGroup
+	for i := range raceEditors {
+		editors.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Duration(rand.IntN(200)) * time.Millisecond):
+				}
+				r.edit(fmt.Sprintf("e%dx%d", i, n))
+			}
+		})
+	}
+	next := make(chan int)
+	for range raceWorkers {
+		workers.Go(func() {
+			for n := range next {
+				if err := r.run(fmt.Sprintf("race%d", n)); err != nil {
+					r.failed(fmt.Errorf("run %d: %w", n, err))
+				}
+			}
+		})
+	}
+	start := time.Now()
+	for n := range *raceRuns {
+		next <- n
+	}
+	close(next)
+	workers.Wait()
+	close(stop)
+	editors.Wait()
+	for i := range r.held {
+		if err := r.letGo(fmt.Sprint("last", i)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, err := range r.errs {
+		t.Error(err)
+	}
+	found := map[string]bool{}
+	for _, word := range tokens(t, f.dir) {
+		found[word] = true
+	}
+	lost, gone := 0, 0
+	for word, tok := range r.tokens {
+		switch {
+		case found[word]:
+		case tok.gone:
+			gone++
+		default:
+			lost++
+			t.Errorf("%s, written to %s, is lost", word, tok.name)
+		}
+	}
+	t.Logf("%d runs in %v: %d tokens, %d of them found, %d taken away by who may, %d lost; %v",
+		*raceRuns, time.Since(start).Round(time.Second), len(r.tokens), len(r.tokens)-gone-lost, gone, lost, r.counts)
+	if r.counts["landed"] == 0 || r.counts["conflicts"] == 0 {
+		t.Error("nothing landed, or nothing was in conflict")
+	}
+	if left := f.leftovers(); strings.Contains(left, "race") {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// tryRun is run for where the test can't be ended.
+func tryRun(l Layer, script string) error {
+	cmd := runCommand([]Layer{l}, script)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("script: %w: %s", err, out.String())
+	}
+	return nil
+}
+
+// countUp is a server that adds one to two counters, RUNS times, and says how often each landed.
+func countUp(w *Workspace, name string, runs int) {
+	landed := map[string]int{}
+	for i := range runs {
+		txn, err := w.Begin(context.Background(), fmt.Sprintf("%sx%d", name, i))
+		must(err)
+		// The second line is its own, so that two that come to the same number have not the same outcome.
+		must(tryRun(txn.Layer(), fmt.Sprintf(`for c in one two; do
+				read n < $c; sleep 0.00%d; printf '%%d\n%s %d\n' $((n+1)) > $c
+			done`, rand.IntN(10), name, i)))
+		report, err := txn.Land(context.Background())
+		must(err)
+		for _, p := range report.Modified {
+			landed[p]++
+		}
+		if len(report.Modified)+len(report.Conflicts) != 2 {
+			must(fmt.Errorf("%+v", report))
+		}
+	}
+	fmt.Println(landed["one"], landed["two"])
+}
+
+// TestCounters: two servers, in processes of their own, lose no update of each other.
+func TestCounters(t *testing.T) {
+	f := onDisk(t, "echo 0 > one; echo 0 > two")
+	run(t, f.begin().Layer(), "true")
+	runs := max(5, *raceRuns/4)
+	var sum [2]int
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range 2 {
+		wg.Go(func() {
+			out, err := server(t, f.dir, f.state, "count", fmt.Sprint("s", i), fmt.Sprint(runs)).Output()
+			var one, two int
+			if n, scan := fmt.Sscan(string(out), &one, &two); err != nil || n != 2 {
+				t.Errorf("server %d: %v, %v: %q", i, err, scan, out)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			sum[0] += one
+			sum[1] += two
+		})
+	}
+	wg.Wait()
+	for i, name := range []string{"one", "two"} {
+		b, err := os.ReadFile(filepath.Join(f.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		beside := strings.Fields(f.host("ls | grep -c '^" + name + ".conflict-' || true"))[0]
+		t.Logf("%s: %d of %d runs landed, %s conflicts, it is %.5q", name, sum[i], 2*runs, beside, b)
+		if got := strings.Fields(string(b))[0]; got != fmt.Sprint(sum[i]) {
+			t.Errorf("%s is %s after %d landings", name, got, sum[i])
+		}
+		if beside != fmt.Sprint(2*runs-sum[i]) || sum[i] == 0 {
+			t.Errorf("%s: %d of %d landed, and %s are beside", name, sum[i], 2*runs, beside)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package tools
+
+import (
+	"slices"
+	"testing"
+
+	"airlock/proxy"
+	"airlock/sandbox"
+)
+
+func TestAttachTo(t *testing.T) {
+	mounts := []sandbox.Mount{
+		{Kind: sandbox.MountFile, Target: "/etc/hosts", Content: []byte("h")},
+		{Kind: sandbox.MountFile, Target: "/etc/resolv.conf", Content: []byte("none")},
+	}
+	spec := sandbox.Spec{Mounts: mounts, Env: []string{"A=1", "http_proxy=mine"}}
+	e := &egress{ports: sandbox.Egress{RedirectPort: 61001, ProxyPort: 61002}}
+	e.attachTo(&spec)
+	if spec.Network != sandbox.NetworkRedirected || spec.Egress != e.ports {
+		t.Errorf("network %q at %+v", spec.Network, spec.Egress)
+	}
+	if got := string(spec.Mounts[1].Content); got != sandbox.ResolvConf || string(mounts[1].Content) != "none" {
+		t.Errorf("resolv.conf %q, and that of all runs %q", got, mounts[1].Content)
+	}
+	want := []string{
+		"A=1", "http_proxy=mine", "HTTP_PROXY=http://127.0.0.1:61002",
+		"https_proxy=http://127.0.0.1:61002", "HTTPS_PROXY=http://127.0.0.1:61002",
+		"all_proxy=socks5h://127.0.0.1:61002", "ALL_PROXY=socks5h://127.0.0.1:61002",
+		"no_proxy=localhost,127.0.0.1,::1", "NO_PROXY=localhost,127.0.0.1,::1",
+	}
+	if !slices.Equal(spec.Env, want) {
+		t.Errorf("environment %q, want %q", spec.Env, want)
+	}
+}
+
+func TestEgressPorts(t *testing.T) {
+	for range 1000 {
+		e := newEgress(nil)
+		if e.ports.RedirectPort < firstEgressPort || e.ports.ProxyPort <= e.ports.RedirectPort || e.ports.ProxyPort > 65535 {
+			t.Fatalf("ports %+v", e.ports)
+		}
+	}
+}
+
+func TestToAllow(t *testing.T) {
+	unlisted := policyReason(t)
+	for _, tt := range []struct {
+		denied []proxy.DeniedError
+		want   string
+	}{
+		{nil, ""},
+		{[]proxy.DeniedError{{Host: "a.test", Port: 443, Reason: "network.deny has a.test"}}, ""},
+		{[]proxy.DeniedError{{Host: "a.test", Port: 443, Reason: unlisted}}, "a.test"},
+		{[]proxy.DeniedError{{Host: "a.test", Reason: unlisted}}, "a.test"},
+		{[]proxy.DeniedError{{Host: "b.test", Reason: "other"}, {Host: "a.test", Port: 22, Reason: unlisted}}, "a.test:22"},
+	} {
+		if got := toAllow(tt.denied); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.denied, got, tt.want)
+		}
+	}
+}
+
+// policyReason is what a policy says of a host that nobody allowed.
+func policyReason(t *testing.T) string {
+	c := proxy.Defaults()
+	c.Mode = "allowlist"
+	p, err := proxy.NewPolicy(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Decide("a.test", 443).Reason
+}
