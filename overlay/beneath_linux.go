@@ -17,6 +17,8 @@ type tree struct {
 	fd   int
 	path string // for messages, and for what is done by plain paths elsewhere
 	hook func() // see Workspace.point
+	// trail is what a view for a walk holds open; nil otherwise.
+	trail *trail
 }
 
 // openTree opens the directory at a path of ours. Its last component is not followed.
@@ -47,12 +49,12 @@ func (t *tree) open(path string, flags int) (int, error) {
 		Flags:   uint64(flags | unix.O_CLOEXEC | unix.O_NOFOLLOW),
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
 	}
-	name := path
+	from, name := t.from(path)
 	if name == "" {
 		name = "."
 	}
 	t.point()
-	fd, err := retry(func() (int, error) { return unix.Openat2(t.fd, name, &how) })
+	fd, err := retry(func() (int, error) { return unix.Openat2(from, name, &how) })
 	if err != nil {
 		return -1, t.fail("open", path, err)
 	}
@@ -84,6 +86,18 @@ func (t *tree) parent(path string, f func(fd int, name string) error) error {
 
 // at opens the directory at path, only to name things in it, and calls f with it.
 func (t *tree) at(path string, f func(fd int) error) error {
+	if path == "" {
+		return f(t.fd)
+	}
+	if t.trail != nil && t.trail.inUse == 0 {
+		fd, err := t.enter(path)
+		if err != nil {
+			return err
+		}
+		t.trail.inUse++
+		defer func() { t.trail.inUse-- }()
+		return f(fd)
+	}
 	fd, err := t.open(path, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -208,6 +222,9 @@ func statAt(fd int, name string) (inode, error) {
 		dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino, size: st.Size,
 		mtime: stamp{st.Mtime.Sec, st.Mtime.Nsec}, ctime: stamp{st.Ctime.Sec, st.Ctime.Nsec},
 		mounted: name != "" && st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0,
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		i.links = st.Nlink
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:

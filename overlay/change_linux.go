@@ -27,8 +27,14 @@ type change struct {
 	unit string
 	// tips are the refs that a new directory is made of which no run wrote.
 	tips []tip
-	// prune are paths below a new directory that must be taken out of it before it lands.
-	prune []string
+	// prune are paths below a new directory that must be taken out of it before it lands, and scrubs what
+	// must not land of it, the inner ones first.
+	prune  []string
+	scrubs []scrub
+	// acl is the access control list that a new file takes over from the one that it replaces.
+	acl []byte
+	// linked is set where a file has several names, or one in a new directory does.
+	linked bool
 
 	// added, modified and deleted are what the report says once the change has landed.
 	added, modified, deleted []string

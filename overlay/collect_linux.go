@@ -10,7 +10,7 @@ import (
 
 // collector walks a layer beside the workspace and judges every difference. It changes nothing but
 // the modes of directories and files in the layer that it could not read otherwise; modes holds what
-// they were. The walk holds two descriptors, at any depth.
+// they were.
 type collector struct {
 	// alive returns why the landing is to end early, if it is. (The walk asks it now and then.)
 	alive  func() error
@@ -32,7 +32,11 @@ type collector struct {
 	prints     []footprint
 	haveprints bool
 	modes      map[string]uint32
-	compared   uint64 // bytes of content so far
+	shut       map[uint64]uint32 // modes of inodes that have more names
+	compared   uint64            // bytes of content so far
+
+	relinks []change        // see relink
+	linked  map[uint64]bool // inodes of several names that land
 
 	changes  []change
 	withheld []Withheld // changes that don't land
@@ -42,10 +46,14 @@ type collector struct {
 // collect walks the layer.
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
-		alive: func() error { return context.Cause(ctx) }, upper: t.upper, host: t.w.root, state: t.w.state, filter: t.w.filter,
+		alive: func() error { return context.Cause(ctx) }, upper: t.upper.trailing(), host: t.w.root.trailing(),
+		state: t.w.state, filter: t.w.filter,
 		run: t.run, base: t.base, units: map[string]*unitState{}, gitUser: t.w.gitUser,
 		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes,
+		shut: map[uint64]uint32{}, linked: map[uint64]bool{},
 	}
+	defer c.upper.release()
+	defer c.host.release()
 	run, err := statAt(c.upper.fd, "")
 	if err != nil {
 		return c, err
@@ -75,10 +83,16 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		return c, err
 	}
 	c.resolveVanished()
+	c.upper.release() // what follows looks at a few paths, each from the root
+	c.host.release()
 	if err := c.settleGit(); err != nil {
 		return c, err
 	}
-	return c, c.settleDatabases()
+	if err := c.settleDatabases(); err != nil {
+		return c, err
+	}
+	c.relink()
+	return c, nil
 }
 
 // rootMode judges the mode of the workspace itself. One that would shut its owner out stays in the
@@ -130,6 +144,9 @@ func (c *collector) entry(p place, e entry) error {
 	case reserved(e.name):
 		c.withhold(e.path, "reserved name")
 		return nil
+	case len(e.path) >= unix.PathMax:
+		c.withhold(e.path, whyTooLong)
+		return nil
 	case c.filter.ignored(e.path, isDir):
 		return nil
 	case e.gone:
@@ -155,20 +172,25 @@ func reserved(name string) bool {
 	return name == insideName || strings.HasPrefix(name, besidePrefix)
 }
 
+const whyTooLong = "path too long"
+
 // putFile judges a file or link of the layer.
-func (c *collector) putFile(p place, e entry) error {
+func (c *collector) putFile(p place, e entry) (err error) {
 	if e.host.kind == directory {
 		return c.replaceDir(p, e)
 	}
 	conflict := p.swapped || c.touched(e.host)
 	if e.host.kind == e.run.kind {
-		same, err := c.compare(e)
+		same, err := c.compare(e, conflict)
 		if err != nil {
 			return err
 		}
 		if same == unchanged || conflict && same == sameOutcome {
 			if e.run.kind == regular && e.run.mode&setID&^e.host.mode != 0 {
-				c.noteSetID(e.path, e.run)
+				c.noteStripped(e)
+			}
+			if !conflict {
+				c.mayRelink(p, e)
 			}
 			return nil
 		}
@@ -177,16 +199,33 @@ func (c *collector) putFile(p place, e entry) error {
 		c.withhold(e.path, why)
 		return err
 	}
-	ch := change{kind: put, path: e.path, run: e.run, host: e.host, conflict: conflict, unit: p.unit}
+	ch := c.put(p, e)
+	ch.host, ch.conflict = e.host, conflict
+	if ch.acl, err = c.inherited(e); err != nil {
+		return err
+	}
 	if e.host.kind == absent {
 		ch.added = []string{e.path}
 		ch.maybeVanished = e.marks.copied && !p.opaque && c.dirTouched(p.host)
 	} else {
 		ch.modified = []string{e.path}
 	}
-	c.noteSetID(e.path, e.run)
-	c.changes = append(c.changes, ch)
+	c.add(ch, e)
 	return nil
+}
+
+// put is the change that brings a file or link in.
+func (c *collector) put(p place, e entry) change {
+	return change{kind: put, path: e.path, run: e.run, unit: p.unit, scrubs: c.scrubs(e), linked: e.linked()}
+}
+
+// add notes such a change.
+func (c *collector) add(ch change, e entry) {
+	c.noteStripped(e)
+	if ch.linked && !ch.conflict {
+		c.linked[e.run.ino] = true
+	}
+	c.changes = append(c.changes, ch)
 }
 
 // replaceDir judges a file or link that took the place of a directory: both land, or none.
@@ -196,7 +235,8 @@ func (c *collector) replaceDir(p place, e entry) error {
 		return nil
 	}
 	changes, withheld := len(c.changes), len(c.withheld)
-	ch := change{kind: put, path: e.path, run: e.run, unit: p.unit, added: []string{e.path}}
+	ch := c.put(p, e)
+	ch.added = []string{e.path}
 	gone := false
 	if !c.dirTouched(e.host) {
 		var err error
@@ -213,8 +253,7 @@ func (c *collector) replaceDir(p place, e entry) error {
 		}
 		ch.host = e.host
 	}
-	c.noteSetID(e.path, e.run)
-	c.changes = append(c.changes, ch)
+	c.add(ch, e)
 	return nil
 }
 
@@ -283,15 +322,18 @@ func (c *collector) withhold(path, why string) {
 	c.withheld = append(c.withheld, Withheld{Path: path, Why: why})
 }
 
-// noteSetID notes the set-ID bits that a file loses when it lands.
-func (c *collector) noteSetID(path string, run inode) {
-	if run.kind != regular {
+// noteStripped notes the rights that a file loses when it lands.
+func (c *collector) noteStripped(e entry) {
+	if e.run.kind != regular {
 		return
 	}
-	if run.mode&unix.S_ISUID != 0 {
-		c.stripped = append(c.stripped, Withheld{Path: path, Why: "setuid bit removed"})
-	}
-	if run.mode&unix.S_ISGID != 0 {
-		c.stripped = append(c.stripped, Withheld{Path: path, Why: "setgid bit removed"})
+	for why, lost := range map[string]bool{
+		"setuid bit removed":        e.run.mode&unix.S_ISUID != 0,
+		"setgid bit removed":        e.run.mode&unix.S_ISGID != 0,
+		"file capabilities removed": e.marks.capabilities(),
+	} {
+		if lost {
+			c.stripped = append(c.stripped, Withheld{Path: e.path, Why: why})
+		}
 	}
 }

@@ -21,8 +21,9 @@ const (
 // which is the safe side: it lands as a change, or is a conflict.
 const compareLimit = 16 << 30
 
-// compare compares two entries of one kind.
-func (c *collector) compare(e entry) (sameness, error) {
+// compare compares two entries of one kind. Where it does not matter whether they differ in more than
+// times and attributes, it does not tell.
+func (c *collector) compare(e entry, matters bool) (sameness, error) {
 	switch e.run.kind {
 	case symlink:
 		ours, err := c.upper.readlink(e.path)
@@ -35,6 +36,9 @@ func (c *collector) compare(e entry) (sameness, error) {
 		}
 		return unchanged, nil
 	case regular:
+		if !matters && e.run.mtime != e.host.mtime {
+			return different, nil
+		}
 		return c.compareFiles(e)
 	}
 	return different, nil
@@ -42,10 +46,6 @@ func (c *collector) compare(e entry) (sameness, error) {
 
 func (c *collector) compareFiles(e entry) (sameness, error) {
 	if e.run.size != e.host.size || e.run.landedMode() != e.host.mode && e.run.mode != e.host.mode {
-		return different, nil
-	}
-	// A file may be all hole, or have ten thousand names: what is read is not bounded by what is stored.
-	if c.compared += e.run.size; c.compared > compareLimit {
 		return different, nil
 	}
 	ours, err := c.upper.file(e.path)
@@ -64,41 +64,59 @@ func (c *collector) compareFiles(e entry) (sameness, error) {
 	if opened, err := statAt(int(theirs.Fd()), ""); err != nil || !opened.same(e.host) {
 		return different, err
 	}
-	if equal, err := equalContent(c.alive, ours, theirs, e.run.size); err != nil || !equal {
+	if equal, err := c.equalContent(ours, theirs, int64(e.run.size)); err != nil || !equal {
 		return different, err
 	}
 	if e.run.mtime != e.host.mtime {
 		return sameOutcome, nil
 	}
-	if equal, err := equalXattrs(ours.Fd(), theirs.Fd()); err != nil || !equal {
+	if equal, err := equalXattrs(ours.Fd(), theirs.Fd(), !e.marks.copied); err != nil || !equal {
 		return sameOutcome, err
 	}
 	return unchanged, nil
 }
 
-// equalContent compares two files chunk by chunk, so that memory does not grow with them.
-func equalContent(alive func() error, a, b *os.File, size uint64) (bool, error) {
-	chunk := min(64<<10, size+1)
+// equalContent compares two files of one size chunk by chunk, so that memory does not grow with them. It
+// reads no holes.
+func (c *collector) equalContent(a, b *os.File, size int64) (bool, error) {
+	chunk := min(128<<10, size+1)
 	bufA, bufB := make([]byte, chunk), make([]byte, chunk)
-	for {
-		if err := alive(); err != nil {
+	for at := int64(0); ; {
+		if err := c.alive(); err != nil {
 			return false, err
 		}
-		n, errA := io.ReadFull(a, bufA)
-		m, errB := io.ReadFull(b, bufB)
+		if size > chunk {
+			at = min(dataFrom(a, at, size), dataFrom(b, at, size))
+		}
+		n, errA := a.ReadAt(bufA, at)
+		m, errB := b.ReadAt(bufB, at)
 		if !bytes.Equal(bufA[:n], bufB[:m]) {
 			return false, nil
 		}
-		endA, endB := ended(errA), ended(errB)
 		switch {
-		case errA != nil && !endA:
+		case errA != nil && errA != io.EOF:
 			return false, errA
-		case errB != nil && !endB:
+		case errB != nil && errB != io.EOF:
 			return false, errB
-		case endA || endB:
-			return endA && endB, nil
+		case errA != nil || errB != nil:
+			return errA != nil && errB != nil, nil
+		}
+		at += int64(n)
+		// A file may have ten thousand names: what is read is not bounded by what is stored.
+		if c.compared += uint64(n); c.compared > compareLimit {
+			return false, nil
 		}
 	}
 }
 
-func ended(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
+// dataFrom returns where the first data at or after an offset may be, size if there is none.
+func dataFrom(f *os.File, at, size int64) int64 {
+	data, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
+	switch err {
+	case nil:
+		return data
+	case unix.ENXIO:
+		return max(at, size)
+	}
+	return at // not a filesystem that says
+}

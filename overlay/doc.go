@@ -103,7 +103,13 @@
 //   - A change of a git directory or of a database that is found only while the steps are taken, between the
 //     judgement and its turn, takes the whole landing back.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.
-//     Access control lists of replaced files are those of the run's version.
+//   - A file of the workspace that has several names is changed under the one that the run changed, and
+//     the others keep what was there, since copy-up breaks hard links. Where a run links such a file to a
+//     new name, that is a copy. A file with one name that a run links to another stays one file with it.
+//   - A file that replaces another by a rename has its group, and its access control list unless it
+//     has one of its own. A run can't take such a list away by replacing the file.
+//   - A path of more than 4,095 bytes does not land, though it can lie in the workspace.
+//   - What undo keeps is counted by the size of files, holes included.
 //   - What is mounted in the workspace has a layer of its own in a run, and nothing that is changed there
 //     lands. In a user namespace no directory with a mount inside can be an overlay's lower layer: the
 //     run works on a private copy then, whose cost grows with the workspace.

@@ -46,6 +46,9 @@ type entry struct {
 	held  bool // it would make a git directory of one that has what git obeys
 }
 
+// linked reports whether the run's file has other names.
+func (e entry) linked() bool { return e.run.kind == regular && e.run.links > 1 }
+
 // entries reads the names of a place. It also finds out whether it is a git directory.
 func (c *collector) entries(p *place) ([]entry, error) {
 	names, err := c.upper.list(p.path)
@@ -167,9 +170,16 @@ func (c *collector) makeReadable(e *entry) error {
 		e.run.mode = mode // a second walk
 		return nil
 	}
+	if was, other := c.shut[e.run.ino]; other && e.run.links > 1 {
+		e.run.mode, c.modes[e.path] = was, was
+		return nil
+	}
 	if e.run.mode&need == need {
 		return nil
 	}
 	c.modes[e.path] = e.run.mode
+	if e.run.links > 1 {
+		c.shut[e.run.ino] = e.run.mode
+	}
 	return c.upper.chmod(e.path, e.run.mode|need)
 }

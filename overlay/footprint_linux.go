@@ -15,9 +15,10 @@ import (
 // directory: the ctime of each directory that it changed, before and after. Reading them backwards
 // gives the ctime that the directory would have without us.
 //
-// Only directories have footprints. A file that another run landed meanwhile is a conflict.
+// So has a file with several names, one of which was replaced or removed: the others are what they were.
+// Any other file that another run landed meanwhile is a conflict.
 
-// footprint is one directory that one landing changed.
+// footprint is one directory, or file with several names, whose ctime one landing moved.
 type footprint struct {
 	ino           uint64
 	before, after stamp

@@ -63,7 +63,11 @@ func compileGlob(pattern string) (glob, error) {
 
 // match reports whether the path, or a directory that it lies in, matches.
 func (g glob) match(path string, isDir bool) bool {
-	names := strings.Split(path, "/")
+	return g.matchNames(strings.Split(path, "/"), isDir)
+}
+
+// matchNames is match for a path that was split already.
+func (g glob) matchNames(names []string, isDir bool) bool {
 	// Classic backtracking to the last star is enough, since "**" takes any names: if the pattern
 	// matches at all, it matches with the shortest choice for every earlier star.
 	p, n, star, mark := 0, 0, -1, 0
@@ -187,6 +191,9 @@ func literal(s string) (rune, int) {
 
 // matchName matches one name; the pattern went through checkName.
 func matchName(pattern, name string, foldCase bool) bool {
+	if startsOtherwise(pattern, name) {
+		return false
+	}
 	starPattern, starName, starred := "", "", false
 	for {
 		if pattern == "" && name == "" {
@@ -215,6 +222,18 @@ func matchName(pattern, name string, foldCase bool) bool {
 		starName = starName[n:]
 		pattern, name = starPattern, starName
 	}
+}
+
+// startsOtherwise finds most names that don't match at their first byte.
+func startsOtherwise(pattern, name string) bool {
+	if pattern == "" || name == "" || strings.IndexByte("*?[\\", pattern[0]) >= 0 {
+		return false
+	}
+	p, n := pattern[0], name[0]
+	if p >= utf8.RuneSelf || n >= utf8.RuneSelf {
+		return false // may be another case of the same character
+	}
+	return p != n && p|0x20 != n|0x20
 }
 
 func (t token) takes(r rune, foldCase bool) bool {

@@ -44,6 +44,7 @@ type inode struct {
 	uid, gid uint32
 	dev, ino uint64
 	size     uint64
+	links    uint32 // names that it has; 0 for a directory
 	mtime    stamp
 	ctime    stamp
 }
@@ -60,9 +61,10 @@ func (i inode) landedMode() uint32 {
 }
 
 // same reports whether j is what i was, by everything that a rename leaves as it is: the ctime is
-// moved by the rename itself.
+// moved by the rename itself, and other names come and go.
 func (i inode) same(j inode) bool {
 	i.ctime, j.ctime = stamp{}, stamp{}
+	i.links, j.links = 0, 0
 	if i.kind == directory {
 		// Their size and times follow their entries, which are judged one by one.
 		i.size, j.size, i.mtime, j.mtime = 0, 0, stamp{}, stamp{}

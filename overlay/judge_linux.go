@@ -1,9 +1,29 @@
 package overlay
 
 // touched reports whether someone changed a file or link of the workspace since the run began. A
-// directory's ctime says less: see dirTouched.
+// directory's ctime says less: see dirTouched. A landing that replaced or removed another name of the
+// same file moved its ctime, too, and does not count.
 func (c *collector) touched(host inode) bool {
-	return host.kind != absent && (!c.trusted || !host.ctime.before(c.begin))
+	if host.kind == absent {
+		return false
+	}
+	if c.trusted && host.links > 1 {
+		return !c.withoutUs(host).before(c.begin)
+	}
+	return !c.trusted || !host.ctime.before(c.begin)
+}
+
+// withoutUs returns the ctime that an inode would have if our landings had not moved it.
+func (c *collector) withoutUs(host inode) stamp {
+	if host.ctime.before(c.begin) {
+		return host.ctime
+	}
+	if !c.haveprints {
+		// Without footprints more looks touched than is, so an error does no harm.
+		c.prints, _ = readFootprints(c.state)
+		c.haveprints = true
+	}
+	return without(c.prints, host)
 }
 
 // dirTouched reports whether someone changed a directory of the workspace itself, or the names in it,
@@ -13,15 +33,7 @@ func (c *collector) dirTouched(host inode) bool {
 	if !c.trusted {
 		return true
 	}
-	if host.ctime.before(c.begin) {
-		return false
-	}
-	if !c.haveprints {
-		// Without footprints more looks touched than is, so an error does no harm.
-		c.prints, _ = readFootprints(c.state)
-		c.haveprints = true
-	}
-	return !without(c.prints, host).before(c.begin)
+	return !c.withoutUs(host).before(c.begin)
 }
 
 // swapped reports whether a directory of the workspace may have been put in the place of another

@@ -94,6 +94,7 @@ type lander struct {
 	runID   string
 	host    *tree
 	landing *tree // see step.index
+	upper   *tree // the layer, while it is being staged
 	steps   []step
 	report  Report
 	// marker is a moment after everything was staged, and before the first step; nil if no directory was.
@@ -104,6 +105,8 @@ type lander struct {
 	modes  map[string]inode
 	// before are the directories whose names change, as they were, for the footprints.
 	before map[string]inode
+	// prints are footprints on files.
+	prints []footprint
 	// moved are the inodes that steps moved out of the workspace.
 	moved map[uint64]bool
 	// taken are the steps that changed the workspace.
@@ -235,6 +238,8 @@ func (l *lander) late(s step) error {
 	case s.unit != "":
 		// Part of the git directory may have landed already: all of the run goes back.
 		return &conflictError{reportPath(s.path)}
+	case s.kind == swapIn && s.count() == 0:
+		return nil // see relink
 	case s.kind == putNew || s.kind == swapIn:
 		return l.putBeside(s)
 	case len(s.deleted) > 0 || s.kind == applyMode:
@@ -315,7 +320,7 @@ func (l *lander) noteBefore(path string) error {
 // leaveFootprints notes which directories this landing changed. Without footprints more looks touched
 // than is, so an error is no reason for a landing to fail.
 func (l *lander) leaveFootprints() {
-	var prints []footprint
+	prints := l.prints
 	for path, before := range l.before {
 		after, err := l.host.stat(path)
 		if err == nil && after.ino == before.ino && after.ctime != before.ctime {

@@ -65,7 +65,7 @@ func TestTakeBack(t *testing.T) {
 	list := `find . -printf '%p %y %m %l %s ' -exec sh -c 'test -f "$0" && cat "$0"; echo' {} \; | sort; find . -type f -printf '%p %T@ %i\n' | sort`
 	before := f.host(list)
 	txn := f.begin()
-	run(t, txn.Layer(), `echo run > f1; rm f2; echo run > ro/a; rm -r d; mkdir -p new/deep; echo 1 > new/deep/x; chmod 555 new; rm l; ln -s y l
+	run(t, txn.Layer(), `echo run > f1; rm f2; echo run > ro/a; rm -r d; mkdir -p new/deep; echo 1 > new/deep/x; ln new/deep/x linked; chmod 555 new; rm l; ln -s y l
 		chmod 700 empty; rm was-file; mkdir was-file; echo 1 > was-file/x; chmod 555 was-file; rm -r gone; echo zz > zz`)
 	_, err := f.between(txn, func() {
 		// The last thing to come in is not there.
@@ -207,7 +207,7 @@ func TestLivingServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k.server("land", 900) >= 0 {
+	if k.server("land", 350) >= 0 {
 		t.Fatal("it was not killed")
 	}
 	if cmp.Equal(before, undated(snapshot(t, k.dir, true))) {
@@ -260,7 +260,7 @@ func TestDamagedJournal(t *testing.T) {
 func TestDamagedJournalOfTheDead(t *testing.T) {
 	k := newKillable(t, t.TempDir())
 	defer k.remove()
-	if k.server("land", 900) >= 0 {
+	if k.server("land", 350) >= 0 {
 		t.Fatal("it was not killed")
 	}
 	journals, err := filepath.Glob(filepath.Join(k.state, "workspaces", "*", journalName))

@@ -16,9 +16,10 @@ func (c *collector) newDir(p place, e entry, conflict bool) error {
 	if err != nil || !some {
 		return err
 	}
+	s.scrubs = append(s.scrubs, c.scrubs(e)...)
 	ch := change{
 		kind: put, path: e.path, run: e.run, host: e.host, conflict: conflict, unit: p.unit,
-		prune: s.prune, added: s.added,
+		prune: s.prune, scrubs: s.scrubs, linked: s.linked, added: s.added,
 	}
 	if e.host.kind != absent {
 		ch.deleted = []string{e.path}
@@ -33,16 +34,14 @@ type subtree struct {
 	conflict bool
 	added    []string
 	prune    []string
+	scrubs   []scrub
+	linked   bool
 }
 
 // walk reports whether anything in the directory lands: one that is empty does, one that would be
 // emptied by withholding does not.
 func (s *subtree) walk(p place) (some bool, err error) {
 	names, err := s.c.upper.list(p.path)
-	if is(err, unix.ENAMETOOLONG) {
-		s.c.withhold(p.path, "path too long")
-		return false, nil
-	}
 	if err != nil {
 		return false, err
 	}
@@ -57,10 +56,6 @@ func (s *subtree) walk(p place) (some bool, err error) {
 		}
 		return nil
 	})
-	if is(err, unix.ENAMETOOLONG) {
-		s.c.withhold(p.path, "path too long")
-		return false, nil
-	}
 	if err != nil {
 		return false, err
 	}
@@ -99,6 +94,8 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 		return false, false, nil
 	case reserved(e.name):
 		s.c.withhold(e.path, "reserved name")
+	case len(e.path) >= unix.PathMax:
+		s.c.withhold(e.path, whyTooLong)
 	case s.c.filter.ignored(e.path, isDir):
 	case e.run.kind == special:
 		s.c.withhold(e.path, e.run.what)
@@ -108,13 +105,18 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 		next := p.below(e.path, inode{})
 		next.marks = e.marks
 		lands, err = s.walk(next)
+		s.scrubs = append(s.scrubs, s.c.scrubs(e)...)
 		return lands, !lands, err
 	default:
 		if why, err := s.c.heldBack(p, e); err != nil || why != "" {
 			s.c.withhold(e.path, why)
 			return false, true, err
 		}
-		s.c.noteSetID(e.path, e.run)
+		s.c.noteStripped(e)
+		s.scrubs = append(s.scrubs, s.c.scrubs(e)...)
+		if e.linked() {
+			s.linked, s.c.linked[e.run.ino] = true, true
+		}
 		s.added = append(s.added, e.path)
 		return true, false, nil
 	}

@@ -74,7 +74,8 @@ func (f *filter) add(pattern string) error {
 
 // ignored reports whether changes of the path neither land nor are reported.
 func (f filter) ignored(path string, isDir bool) bool {
-	return slices.ContainsFunc(f.ignore, func(g glob) bool { return g.match(path, isDir) })
+	names := strings.Split(path, "/")
+	return slices.ContainsFunc(f.ignore, func(g glob) bool { return g.matchNames(names, isDir) })
 }
 
 // protected reports whether changes of the path never land. gits are the git directories that the
@@ -101,7 +102,8 @@ func (f filter) protected(path string, k kind, gits []string) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(f.protect, func(g glob) bool { return g.match(path, k == directory) })
+	names := strings.Split(path, "/")
+	return slices.ContainsFunc(f.protect, func(g glob) bool { return g.matchNames(names, k == directory) })
 }
 
 // onlyConfig reports whether path is protected for the one reason that it is the configuration of the

@@ -3,6 +3,7 @@ package overlay
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -239,11 +240,11 @@ func (l *lander) changed(t *tree, path string, s step) (bool, error) {
 	if l.marker == nil || now.mtime != s.run.mtime {
 		return true, nil
 	}
-	return changedBelow(t, path, *l.marker)
+	return l.changedBelow(t, path)
 }
 
-// changedBelow reports whether anything below a directory was changed at or after a moment.
-func changedBelow(t *tree, path string, since stamp) (bool, error) {
+// changedBelow reports whether anything below a directory was changed since everything was staged.
+func (l *lander) changedBelow(t *tree, path string) (bool, error) {
 	names, err := t.list(path)
 	if is(err, unix.EACCES) {
 		return false, nil // as the run made it, and nobody but its owner could have opened it
@@ -260,7 +261,7 @@ func changedBelow(t *tree, path string, since stamp) (bool, error) {
 			if err != nil {
 				return err
 			}
-			changed = changed || i.kind != absent && !i.ctime.before(since)
+			changed = changed || i.kind != absent && !i.ctime.before(*l.marker) && !l.otherName(i)
 			switch i.kind {
 			case directory:
 				dirs = append(dirs, joinPath(path, name))
@@ -284,12 +285,19 @@ func changedBelow(t *tree, path string, since stamp) (bool, error) {
 		if changed || err != nil {
 			break
 		}
-		changed, err = changedBelow(t, dir, since)
+		changed, err = l.changedBelow(t, dir)
 	}
 	if is(err, unix.EACCES) {
 		return false, nil
 	}
 	return changed, err
+}
+
+// otherName reports whether a file has a name that a step put, which moved its ctime.
+func (l *lander) otherName(now inode) bool {
+	return now.links > 1 && slices.ContainsFunc(l.steps, func(s step) bool {
+		return s.puts() && s.run.kind == regular && s.run.ino == now.ino && now.same(s.run)
+	})
 }
 
 // resetMode gives a directory of the workspace the mode that it had, if it has the one that the

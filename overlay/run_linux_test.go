@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 	case asKilled:
 		killed()
 	}
+	if os.Getenv(asTool) != "" {
+		tool(os.Args[1:])
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -58,7 +62,7 @@ func becomeRun(encoded, script string) error {
 	if err := os.Chdir(layers[0].Lower); err != nil {
 		return err
 	}
-	return unix.Exec("/bin/sh", []string{"sh", "-euc", script}, append(os.Environ(), "HOME=/nonexistent"))
+	return unix.Exec("/bin/sh", []string{"sh", "-euc", toolFunction + script}, append(os.Environ(), "HOME=/nonexistent", "TOOL="+self()))
 }
 
 // openLayer makes the mount of a layer.
@@ -223,9 +227,9 @@ func onDisk(t *testing.T, setup string, change ...func(*Config)) *fixture {
 // host runs a script in the workspace as its owner does.
 func (f *fixture) host(script string) string {
 	f.t.Helper()
-	cmd := exec.Command("/bin/sh", "-euc", script)
+	cmd := exec.Command("/bin/sh", "-euc", toolFunction+script)
 	cmd.Dir = f.dir
-	cmd.Env = append(os.Environ(), "BASE="+f.base)
+	cmd.Env = append(os.Environ(), "BASE="+f.base, "TOOL="+self())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		f.t.Fatalf("host script: %v\n%.2000s\n%s", err, script, out)

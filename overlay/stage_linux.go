@@ -12,7 +12,9 @@ import (
 // stage makes everything that is to come what it shall be in the workspace, and moves it to the
 // directory of the landing. Nothing in the workspace changes.
 func (l *lander) stage(ctx context.Context) error {
-	directories := false
+	l.upper = l.t.upper.trailing()
+	defer l.upper.release()
+	directories, linked := false, false
 	for i := range l.steps {
 		s := &l.steps[i]
 		if !s.puts() {
@@ -25,8 +27,29 @@ func (l *lander) stage(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", Quote(s.path), err)
 		}
 		directories = directories || s.run.kind == directory
+		linked = linked || s.linked
+	}
+	if linked {
+		if err := l.dropNames(); err != nil {
+			return err
+		}
 	}
 	return l.staged(ctx, directories)
+}
+
+// dropNames removes what does not land from the layer already now: it may be another name of what does, and
+// the removal would move the ctime of that after the landing.
+func (l *lander) dropNames() error {
+	l.upper.release()
+	if l.t.layers != l.t.dir {
+		return nil // what lands is a copy
+	}
+	for _, name := range []string{"upper", "pruned"} {
+		if err := removeTree(l.t.dir.fd, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *lander) stageStep(ctx context.Context, s *step) error {
@@ -49,7 +72,7 @@ func (l *lander) bring(ctx context.Context, s step) error {
 		return err
 	}
 	if l.t.layers == l.t.dir {
-		return l.move(l.t.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
+		return l.move(l.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
 	}
 	return l.copyIn(ctx, &s)
 }
@@ -84,15 +107,36 @@ func (l *lander) ready(s step) error {
 			return err
 		}
 	}
-	if s.run.kind == symlink {
+	for _, scrub := range s.scrubs {
+		if err := l.upper.scrub(scrub); err != nil {
+			return err
+		}
+	}
+	return l.takeOver(s)
+}
+
+// takeOver gives a file the group of the one that it replaces, and its access control list if it has none
+// of its own: whoever replaces a file by renaming means to change its content.
+func (l *lander) takeOver(s step) error {
+	if s.run.kind != regular || s.host.kind != regular || s.run.gid == s.host.gid && s.acl == nil {
 		return nil
 	}
-	return l.clean(s.path, s.run.kind, s.host)
+	return l.upper.through(s.path, func(proc string) error {
+		// Neither can be given by someone who is not in the group, or on every filesystem.
+		if s.run.gid != s.host.gid {
+			_ = unix.Chown(proc, -1, int(s.host.gid))
+		}
+		if s.acl != nil {
+			_ = unix.Setxattr(proc, accessList, s.acl, 0)
+		}
+		// Both may have changed the mode, which stays the run's.
+		return l.upper.fail("chmod", s.path, unix.Chmod(proc, s.run.landedMode()))
+	})
 }
 
 // prune takes something out of a new directory without a trace in the directory's times.
 func (l *lander) prune(path string) error {
-	dir, err := l.t.upper.stat(parentPath(path))
+	dir, err := l.upper.stat(parentPath(path))
 	if err != nil {
 		return err
 	}
@@ -102,82 +146,21 @@ func (l *lander) prune(path string) error {
 		}
 	}
 	l.pruned++
-	err = l.move(l.t.upper, path, l.t.layers, "pruned/"+strconv.Itoa(l.pruned), unix.RENAME_NOREPLACE)
+	err = l.move(l.upper, path, l.t.layers, "pruned/"+strconv.Itoa(l.pruned), unix.RENAME_NOREPLACE)
 	if is(err, unix.ENOENT) {
 		return nil // went with a directory that was pruned
 	}
 	if err != nil {
 		return err
 	}
-	return l.t.upper.through(parentPath(path), func(proc string) error {
+	return l.upper.through(parentPath(path), func(proc string) error {
 		times := []unix.Timespec{
 			{Nsec: unix.UTIME_OMIT},
 			{Sec: dir.mtime.sec, Nsec: int64(dir.mtime.nsec)},
 		}
 		if err := unix.UtimesNanoAt(unix.AT_FDCWD, proc, times, 0); err != nil {
-			return l.t.upper.fail("set times of", parentPath(path), err)
+			return l.upper.fail("set times of", parentPath(path), err)
 		}
-		return l.t.upper.fail("chmod", parentPath(path), unix.Chmod(proc, dir.mode))
+		return l.upper.fail("chmod", parentPath(path), unix.Chmod(proc, dir.mode))
 	})
-}
-
-// clean strips what must not land from a file, or from everything in a new directory, and gives it
-// the mode that the run gave it. replaced is what lies in its place, if anything.
-func (l *lander) clean(path string, k kind, replaced inode) error {
-	if k == directory {
-		names, err := l.t.upper.list(path)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			below := joinPath(path, name)
-			i, err := l.t.upper.stat(below)
-			if err != nil {
-				return err
-			}
-			if i.kind != regular && i.kind != directory {
-				continue
-			}
-			if err := l.clean(below, i.kind, inode{}); err != nil {
-				return err
-			}
-		}
-	}
-	capabilities := false
-	err := l.t.upper.through(path, func(proc string) error {
-		fail := func(op string, err error) error { return l.t.upper.fail(op, path, err) }
-		now, err := l.t.upper.stat(path)
-		if err != nil {
-			return err
-		}
-		mode := now.landedMode()
-		if was, changed := l.t.modes[path]; changed {
-			was := inode{kind: k, mode: was}
-			mode = was.landedMode()
-		}
-		capabilities, err = stripXattrs(proc)
-		if err == unix.EACCES {
-			// User attributes are written with the right to write the file.
-			if err := unix.Chmod(proc, now.mode|0o600); err != nil {
-				return fail("chmod", err)
-			}
-			now.mode |= 0o600
-			capabilities, err = stripXattrs(proc)
-		}
-		if err != nil {
-			return fail("remove attributes of", err)
-		}
-		if replaced.kind == regular && k == regular && replaced.gid != now.gid {
-			_ = unix.Chown(proc, -1, int(replaced.gid)) // a group that we are not in can't be given
-			now.mode |= setID                           // which it may have taken away
-		}
-		if mode != now.mode {
-			return fail("chmod", unix.Chmod(proc, mode))
-		}
-		return nil
-	})
-	if capabilities {
-		l.report.Withheld = append(l.report.Withheld, Withheld{Path: path, Why: "file capabilities removed"})
-	}
-	return err
 }

@@ -75,6 +75,9 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if t.landing, err = t.dir.mkdir(landingName, 0o700); err != nil {
 		return err
 	}
+	if err := t.copyRootAttributes(root); err != nil {
+		return err
+	}
 	if t.w.scratch.inside {
 		if err := unix.Mknodat(t.upper.fd, insideName, unix.S_IFCHR, 0); err != nil {
 			return t.upper.fail("make whiteout", insideName, err)
@@ -128,6 +131,32 @@ func own(upper, work *tree, owner inode) error {
 		}
 	}
 	return nil
+}
+
+// copyRootAttributes gives the root of the layer the attributes of the workspace's that a run would see
+// there and that new files obey, as a default access control list, and no other.
+func (t *Txn) copyRootAttributes(root inode) error {
+	want, err := t.w.root.attributes("")
+	if err != nil {
+		return err
+	}
+	return t.upper.through("", func(proc string) error {
+		for _, name := range []string{accessList, defaultList} {
+			if err := unix.Removexattr(proc, name); err != nil && !is(err, unix.ENODATA, unix.ENOTSUP) {
+				return t.upper.fail("remove attributes of", "", err)
+			}
+		}
+		for name, value := range want {
+			if _, ours := overlayXattr(name); ours {
+				continue
+			}
+			if err := unix.Setxattr(proc, name, value, 0); err != nil {
+				return t.upper.fail("set attribute of", "", err)
+			}
+		}
+		// A list has a part of the mode.
+		return t.upper.fail("chmod", "", unix.Chmod(proc, root.mode))
+	})
 }
 
 // Describe says what the run does, for the history: the tool, or the command line. Only the first

@@ -194,6 +194,7 @@ func (u *undoing) judge() error {
 // unchanged reports whether what a step put is as it was when it landed.
 func (u *undoing) unchanged(s step, now inode) bool {
 	landed := s.landed
+	landed.links = now.links // the ctime tells
 	if !u.w.trusted {
 		landed.ctime = now.ctime
 	}
@@ -211,6 +212,13 @@ func (u *undoing) remove(s step) (gone bool, err error) {
 		return u.removeDir(s.path, s.unit, now)
 	}
 	return u.removeOne(s.path, s.unit, now, !u.unchanged(s, now)), nil
+}
+
+// otherName reports whether a file has a name that the landing put by itself, which moved its ctime last.
+func (u *undoing) otherName(now inode) bool {
+	return now.links > 1 && slices.ContainsFunc(u.steps, func(s step) bool {
+		return s.landed.kind == regular && s.landed.ino == now.ino && u.unchanged(s, now)
+	})
 }
 
 func (u *undoing) removeOne(path, unit string, now inode, conflict bool) (gone bool) {
@@ -241,7 +249,8 @@ func (u *undoing) removeDir(path, unit string, dir inode) (gone bool, err error)
 				return false, err
 			}
 		default:
-			one = u.removeOne(below, unit, now, now.mounted || now.kind == special || reserved(name) || !now.ctime.before(*u.since))
+			changed := !now.ctime.before(*u.since) && !u.otherName(now)
+			one = u.removeOne(below, unit, now, now.mounted || now.kind == special || reserved(name) || changed)
 		}
 		gone = gone && one
 	}

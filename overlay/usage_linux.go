@@ -42,10 +42,12 @@ func (t *Txn) usage(ctx context.Context, modes map[string]uint32) (int64, error)
 }
 
 func layerUsage(ctx context.Context, upper *tree, copied *privateCopy, modes map[string]uint32) (int64, error) {
-	u := usage{tree: upper, seen: map[uint64]bool{}, modes: modes}
+	from := upper
 	if copied != nil {
-		u.tree = copied.tree
+		from = copied.tree
 	}
+	u := usage{tree: from.trailing(), seen: map[uint64]bool{}, modes: modes}
+	defer u.tree.release()
 	err := u.dir(ctx, "")
 	if copied != nil {
 		return max(0, u.bytes-copied.size), err
@@ -67,20 +69,15 @@ func (t *Txn) Free() (int64, error) {
 	return free, nil
 }
 
-// A run can nest directories deeper than one path can name. From a path of longPath bytes on the walk
-// goes on relative to the directory there, which costs a descriptor each time, so maxTrees times.
-const (
-	longPath = unix.PathMax / 2
-	maxTrees = 16
-)
+// longestPath is the longest path of a layer that is measured. A run can nest directories deeper than one
+// path can name, and each longer path takes longer to make.
+const longestPath = 8 * unix.PathMax
 
 var errTooDeep = errors.New("directories lie too deep in one another")
 
 // usage adds up what a tree takes.
 type usage struct {
 	tree  *tree
-	above string // the path of tree in the layer
-	trees int    // that are open
 	bytes int64
 	seen  map[uint64]bool // inodes that have more than one name
 	// modes takes the modes of directories that had to be made readable; nil leaves such ones out.
@@ -91,8 +88,8 @@ func (u *usage) dir(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	if len(path) > longPath {
-		return u.deeper(ctx, path)
+	if len(path) > longestPath {
+		return u.missed(errTooDeep)
 	}
 	names, err := u.tree.list(path)
 	if is(err, unix.EACCES) && u.modes != nil {
@@ -137,29 +134,6 @@ func (u *usage) dir(ctx context.Context, path string) error {
 	return nil
 }
 
-// deeper goes on from the directory at path.
-func (u *usage) deeper(ctx context.Context, path string) error {
-	if u.trees == maxTrees {
-		return u.missed(errTooDeep)
-	}
-	sub, err := u.tree.sub(path)
-	if is(err, unix.EACCES) && u.modes != nil {
-		if err := u.open(path); err != nil {
-			return err
-		}
-		sub, err = u.tree.sub(path)
-	}
-	if err != nil {
-		return u.missed(err)
-	}
-	defer sub.close()
-	outer := *u
-	u.tree, u.above, u.trees = sub, joinPath(u.above, path), u.trees+1
-	err = u.dir(ctx, "")
-	u.tree, u.above, u.trees = outer.tree, outer.above, outer.trees
-	return err
-}
-
 // missed forgives what a run that goes on can bring about: one thing that can't be measured must not
 // hide the rest.
 func (u *usage) missed(err error) error {
@@ -175,9 +149,8 @@ func (u *usage) open(path string) error {
 	if err != nil {
 		return err
 	}
-	key := joinPath(u.above, path)
-	if _, known := u.modes[key]; !known {
-		u.modes[key] = i.mode
+	if _, known := u.modes[path]; !known {
+		u.modes[path] = i.mode
 	}
 	return u.tree.chmod(path, i.mode|0o700)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,19 @@ type marks struct {
 	opaque   bool // a directory that hides everything below it in the lower layer
 	xattrs   bool // an opaque="x" directory: empty files in it may be whiteouts
 	whiteout bool // a whiteout in the form of an attribute
+
+	acl   bool     // it has an access control list
+	strip []string // its attributes that must not land
 }
+
+// capabilities reports whether a file has capabilities, which are among what must not land.
+func (m marks) capabilities() bool { return slices.Contains(m.strip, capability) }
+
+const (
+	capability  = "security.capability"
+	accessList  = "system.posix_acl_access"
+	defaultList = "system.posix_acl_default" // of a directory, for what is made in it
+)
 
 // overlayXattr returns the name of an attribute of overlayfs without its prefix.
 //
@@ -45,6 +58,12 @@ func readMarks(fd int, name string) (m marks, redirect bool, err error) {
 	}
 	for _, n := range names {
 		x, ok := overlayXattr(n)
+		switch {
+		case n == accessList:
+			m.acl = true
+		case ok || n == capability:
+			m.strip = append(m.strip, n)
+		}
 		if !ok {
 			continue
 		}
@@ -102,8 +121,9 @@ func xattrValue(path, name string, get func(string, string, []byte) (int, error)
 	}
 }
 
-// userXattrs returns the user attributes of an open file that are not overlayfs's.
-func userXattrs(fd uintptr) (map[string]string, error) {
+// ownXattrs returns what someone can set of an open file's attributes: those of the user class that are not
+// overlayfs's, and the access control list.
+func ownXattrs(fd uintptr) (map[string]string, error) {
 	path := "/proc/self/fd/" + strconv.Itoa(int(fd))
 	names, err := xattrNames(path, unix.Listxattr)
 	if err != nil {
@@ -111,7 +131,7 @@ func userXattrs(fd uintptr) (map[string]string, error) {
 	}
 	found := map[string]string{}
 	for _, n := range names {
-		if _, ours := overlayXattr(n); ours || !strings.HasPrefix(n, "user.") {
+		if _, ours := overlayXattr(n); ours || !strings.HasPrefix(n, "user.") && n != accessList {
 			continue
 		}
 		value, err := xattrValue(path, n, unix.Getxattr)
@@ -123,34 +143,16 @@ func userXattrs(fd uintptr) (map[string]string, error) {
 	return found, nil
 }
 
-// equalXattrs reports whether two open files have the same user attributes.
-func equalXattrs(a, b uintptr) (bool, error) {
-	x, err := userXattrs(a)
+// equalXattrs reports whether two open files have the same attributes of those that someone can set. The
+// access control list of the second is ignored where the first gets it.
+func equalXattrs(a, b uintptr, inherits bool) (bool, error) {
+	x, err := ownXattrs(a)
 	if err != nil {
 		return false, err
 	}
-	y, err := userXattrs(b)
+	y, err := ownXattrs(b)
+	if inherits && x[accessList] == "" {
+		delete(y, accessList)
+	}
 	return maps.Equal(x, y), err
-}
-
-// stripXattrs removes from path (a name under /proc/self/fd, which is followed) what must not
-// travel: overlayfs's own attributes, which a later mount would obey, and capabilities. It reports
-// whether there were capabilities.
-func stripXattrs(path string) (capabilities bool, err error) {
-	names, err := xattrNames(path, unix.Listxattr)
-	if err != nil {
-		return false, err
-	}
-	for _, n := range names {
-		_, ours := overlayXattr(n)
-		caps := n == "security.capability"
-		if !ours && !caps {
-			continue
-		}
-		if err := unix.Removexattr(path, n); err != nil && err != unix.ENODATA {
-			return false, err
-		}
-		capabilities = capabilities || caps
-	}
-	return capabilities, nil
 }
