@@ -61,8 +61,7 @@ func (b gitBase) digest() (indexDigest, error) {
 	if err != nil {
 		return indexDigest{}, err
 	}
-	i.ctime = b.was.ctime // unlinking it moved that
-	if i != b.was {
+	if !i.same(b.was) { // but for what the loss of its name moved
 		return indexDigest{}, errors.New("the index was written in place")
 	}
 	return readIndex(io.NewSectionReader(b.index, 0, int64(i.size)))
