@@ -2,6 +2,7 @@
 # make demo     shows what it does, on a scratch workspace; needs nothing but Go
 # make test     the tests that any machine with Go can run; lists what it did not run
 # make check    everything, as CI runs it; as root it also plays the ordinary user CHECK_USER
+# make posix    programs in a run against the same programs bare: CPython's tests, git, random calls
 # make bench    what a run costs, as ratios
 # make fuzz     every fuzz target for FUZZTIME each
 
@@ -17,7 +18,7 @@ export CHECK_USER
 
 TOOL := $(GO) tool -modfile=tools.mod
 
-.PHONY: build demo test check bench fuzz
+.PHONY: build demo test check posix bench fuzz
 .DEFAULT_GOAL := build
 
 build:
@@ -29,6 +30,11 @@ demo: build
 test:
 	$(GO) run ./internal/gotest ./...
 	@echo "not run: the race detector, the suites that must not skip, fuzzing, clients and black-box cases (make check)"
+
+# POSIX are its flags, as in POSIX='-only trees -trees 2000 -rounds 5'.
+POSIX ?=
+posix: build
+	.ci/posix $(POSIX)
 
 bench: build
 	$(GO) run ./internal/bench ./airlock

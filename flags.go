@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -135,6 +136,18 @@ type opened struct {
 	policy   *projectPolicy // nil if the project has none
 	trusted  bool           // the policy was accepted as it is
 	network  *network
+	rules    workspaceRules
+}
+
+// allowGit says why a directory outside of the workspace may not be written as its git directory, if it may
+// not: what can't be a workspace can't be that.
+func (o opened) allowGit(dir string) error {
+	_, err := o.rules.open(dir)
+	var f *fault
+	if errors.As(err, &f) {
+		return errors.New(f.Msg)
+	}
+	return err
 }
 
 // open judges the directory dir and puts the project's policy into force.
@@ -143,7 +156,7 @@ func (s setup) open(dir string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	o := opened{dir: real, alias: real, settings: s.user}
+	o := opened{dir: real, alias: real, settings: s.user, rules: s.rules}
 	if abs, err := filepath.Abs(dir); err == nil {
 		o.alias = abs
 	}

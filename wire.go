@@ -45,6 +45,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 		if options.Layers, err = openLayers(p, o, environ); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
+		options.Layers.AllowGit(o.allowGit)
 		for _, left := range leftOfLandings(options.Layers) {
 			options.Policy.Notes = append(options.Policy.Notes, "Tell the user: "+left+".")
 		}

@@ -52,6 +52,7 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes,
 		shut: map[uint64]uint32{}, linked: map[uint64]bool{},
 	}
+	c.filter.shared = t.shared
 	defer c.upper.release()
 	defer c.host.release()
 	run, err := statAt(c.upper.fd, "")
@@ -92,7 +93,20 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		return c, err
 	}
 	c.relink()
-	return c, nil
+	if c.filter.shared == nil || len(c.changes) == 0 {
+		return c, nil
+	}
+	if slices.ContainsFunc(c.withheld, func(w Withheld) bool { return w.Path == shallowFile }) {
+		c.changes = nil
+		c.withhold(".", "would change where history ends for other working trees")
+		return c, nil
+	}
+	ref, err := c.movesOthers()
+	if ref != "" {
+		c.changes = nil
+		c.withhold(".", "would move "+Quote(ref)+", which other working trees have checked out or go by")
+	}
+	return c, err
 }
 
 // rootMode judges the mode of the workspace itself. One that would shut its owner out stays in the
@@ -100,6 +114,8 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 func (c *collector) rootMode(run, host inode) {
 	switch {
 	case run.mode == host.mode:
+	case c.filter.shared != nil:
+		c.withhold(".", "protected")
 	case run.mode&0o700 != 0o700:
 		c.withhold(".", "shuts the workspace's owner out")
 	default:
@@ -194,6 +210,14 @@ func (c *collector) putFile(p place, e entry) (err error) {
 			}
 			return nil
 		}
+	}
+	fixed := c.filter.fixed(e.path, e.host)
+	if fixed && e.run.kind == e.host.kind && e.run.size == e.host.size {
+		return nil // git sets the times of objects that it would write again
+	}
+	if fixed {
+		c.withhold(e.path, whyProtected)
+		return nil
 	}
 	if why, err := c.heldBack(p, e); err != nil || why != "" {
 		c.withhold(e.path, why)
@@ -294,7 +318,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	}
 	switch {
 	case e.run.mode == e.host.mode || !e.marks.copied && !next.opaque:
-	case c.filter.protected(e.path, directory, p.gits):
+	case c.filter.protected(e.path, directory, p.gits), c.filter.shared != nil && !c.filter.shared.own(e.path):
 		c.withhold(e.path, "protected")
 	default:
 		c.changes = append(c.changes, change{

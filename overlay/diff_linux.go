@@ -45,6 +45,33 @@ func (w *Workspace) diff(ctx context.Context, h *tree, e historyEntry, out io.Wr
 	if err != nil {
 		return err
 	}
+	if err := u.showAll(ctx, r, out); err != nil || r.With == nil {
+		return err
+	}
+	git, err := w.gitAt(string(r.With.Dir))
+	if err != nil {
+		return err
+	}
+	lock, err := git.lockShared(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.unlock()
+	g, gh, err := git.findHalf(r.With)
+	if err != nil {
+		return err
+	}
+	defer gh.close()
+	defer g.kept.close()
+	if r, err = gh.readEntry(g.entry); err != nil {
+		return err
+	}
+	g.prefix = w.prefixOf(git)
+	return g.showAll(ctx, r, out)
+}
+
+// showAll writes what all the steps did.
+func (u *undoing) showAll(ctx context.Context, r record, out io.Writer) error {
 	deleted := map[string]bool{}
 	for _, path := range r.Report.Deleted {
 		deleted[string(path)] = true
@@ -68,11 +95,11 @@ func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 		return u.showFile(s.path, u.version(u.kept, s.name()), version{}, out)
 	case removeDir:
 		if deleted {
-			return line(out, "removed directory %s", s.path)
+			return u.line(out, "removed directory %s", s.path)
 		}
 		return nil
 	case applyMode:
-		return line(out, fmt.Sprintf("mode %04o to %04o of directory %%s", s.host.mode, s.run.mode), reportPath(s.path))
+		return u.line(out, fmt.Sprintf("mode %04o to %04o of directory %%s", s.host.mode, s.run.mode), reportPath(s.path))
 	}
 	before := version{}
 	if s.kind == swapIn {
@@ -90,7 +117,7 @@ func (u *undoing) show(s step, deleted bool, out io.Writer) error {
 		}
 		return u.showDir(s.path, out)
 	case !u.unchanged(s, now):
-		return line(out, "%s was changed since", s.path)
+		return u.line(out, "%s was changed since", s.path)
 	}
 	return u.showFile(s.path, before, u.version(u.w.root, s.path), out)
 }
@@ -102,7 +129,7 @@ func (u *undoing) showDir(path string, out io.Writer) error {
 		return err
 	}
 	if len(names) == 0 {
-		return line(out, "added directory %s", path)
+		return u.line(out, "added directory %s", path)
 	}
 	for _, name := range names {
 		below := joinPath(path, name)
@@ -113,7 +140,7 @@ func (u *undoing) showDir(path string, out io.Writer) error {
 		case now.kind == directory:
 			err = u.showDir(below, out)
 		case !now.ctime.before(*u.since):
-			err = line(out, "%s was changed since", below)
+			err = u.line(out, "%s was changed since", below)
 		default:
 			err = u.showFile(below, version{}, u.version(u.w.root, below), out)
 		}
@@ -164,6 +191,7 @@ func (u *undoing) showFile(path string, a, b version, out io.Writer) error {
 		return u.showFile(path, version{}, b, out)
 	}
 	var text strings.Builder
+	path = u.shown(path)
 	fmt.Fprintf(&text, "diff %s %s\n", Literal("a/"+path), Literal("b/"+path))
 	aName, bName := Literal("a/"+path), Literal("b/"+path)
 	switch {
@@ -187,7 +215,15 @@ func (u *undoing) showFile(path string, a, b version, out io.Writer) error {
 }
 
 // line writes a sentence on a path.
-func line(out io.Writer, format, path string) error {
-	_, err := fmt.Fprintf(out, format+"\n", Literal(path))
+func (u *undoing) line(out io.Writer, format, path string) error {
+	_, err := fmt.Fprintf(out, format+"\n", Literal(u.shown(path)))
 	return err
+}
+
+// shown is a path as the workspace has it.
+func (u *undoing) shown(path string) string {
+	if u.prefix == "" {
+		return path
+	}
+	return joinPath(u.prefix, path)
 }

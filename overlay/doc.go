@@ -66,6 +66,8 @@
 //   - conflict: a path that both the run and someone else changed. The host's version stays where it
 //     is, and the run's is put beside it as NAME.conflict-RUN.
 //   - history: the landings that are done, with what they replaced, as far as [Config.Undo] goes.
+//   - git directory outside: one that the workspace's .git leads to and that does not lie in the workspace. It
+//     has a layer of its own, and both land together (see joint_linux.go).
 //   - withheld: a change that does not land though the run does, such as one of a protected path.
 //
 // # Limitations
@@ -96,6 +98,14 @@
 //     more hard link. Reading does not, nor does fsync.
 //   - A protected path that is a link in the workspace already protects the link, not what it leads to:
 //     a run can change scripts/pre-commit where .git/hooks/pre-commit is a link to it.
+//   - A git directory outside of the workspace is used only if it names the workspace: one that was made
+//     by git init --separate-git-dir does not, until core.worktree is set in it. A linked worktree of a
+//     repository with a reftable, or that lies in the repository itself, has none.
+//   - A worktree that a run adds within the workspace lands, if the workspace holds the repository. That it
+//     moves or removes one does not, nor does a submodule that it adds: .gitmodules and .git files are
+//     protected.
+//   - Of what a run in a linked worktree does to the repository, its configuration and new worktrees
+//     don't land, and no object is ever removed.
 //   - Where someone else changed HEAD, a ref or an entry of the index of a repository meanwhile, only objects
 //     land in it, and what the run's refs led to as refs/airlock/RUN; older entries of its stash don't. Of a
 //     repository that keeps its refs in a reftable only the objects land then. A repository below the root

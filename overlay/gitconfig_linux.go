@@ -18,7 +18,7 @@ func (c *collector) heldBack(p place, e entry) (string, error) {
 	if len(p.gits) > 0 && e.run.kind == regular && isGitLock(inUnit(reportPath(p.gits[len(p.gits)-1]), e.path)) {
 		return "left by a git that was ended", nil
 	}
-	if !c.filter.protected(e.path, e.run.kind, p.gits) {
+	if !c.protected(e.path, e.run.kind, p.gits) {
 		if len(p.gits) > 0 && e.run.kind == regular && isTodo(e.path) {
 			return c.todoRuns(e)
 		}

@@ -69,7 +69,7 @@ func FuzzIndex(f *testing.F) {
 
 func TestRefs(t *testing.T) {
 	object := strings.Repeat("0a", 20)
-	refs := packedRefs("# pack-refs with: peeled fully-peeled sorted \n" + object + " refs/heads/main\n^" + object + "\n" + object + " refs/../x\nshort refs/heads/y\n" + object + " refs/heads/z.lock\n" + object + " refs/tags/v1")
+	refs := packedTips("# pack-refs with: peeled fully-peeled sorted \n" + object + " refs/heads/main\n^" + object + "\n" + object + " refs/../x\nshort refs/heads/y\n" + object + " refs/heads/z.lock\n" + object + " refs/tags/v1")
 	if len(refs) != 2 || refs["refs/heads/main"] != object || refs["refs/tags/v1"] != object {
 		t.Errorf("%v", refs)
 	}

@@ -17,8 +17,8 @@ func directRef(text string) string {
 	return ""
 }
 
-// packedRefs reads the text of a packed-refs file. Lines that git would not have written are passed over.
-func packedRefs(text string) map[string]string {
+// packedTips reads what refs lead to from the text of a packed-refs file. Lines that git would not have written are passed over.
+func packedTips(text string) map[string]string {
 	refs := map[string]string{}
 	for line := range strings.Lines(text) {
 		object, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " ")

@@ -33,17 +33,21 @@ func (u *gitUnit) tips() ([]tip, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, object := range packedRefs(packed) {
+	for name, object := range packedTips(packed) {
 		if _, loose := wrote[name]; !loose && strings.HasPrefix(name, "refs/") {
 			wrote[name] = object
 		}
 	}
-	head, err := u.text(u.c.upper, "HEAD")
+	headFile := "HEAD"
+	if shared := u.c.filter.shared; shared != nil {
+		headFile = "worktrees/" + shared.worktree + "/HEAD" // the other is the main worktree's
+	}
+	head, err := u.text(u.c.upper, headFile)
 	if err != nil {
 		return nil, err
 	}
 	if object := directRef(head); object != "" {
-		wrote["HEAD"] = object
+		wrote[headFile] = object
 	}
 	hostPacked := map[string]string{}
 	if len(wrote) > 0 {
@@ -51,7 +55,7 @@ func (u *gitUnit) tips() ([]tip, error) {
 		if err != nil {
 			return nil, err
 		}
-		hostPacked = packedRefs(text)
+		hostPacked = packedTips(text)
 	}
 	var tips []tip
 	for name, object := range wrote {
@@ -70,7 +74,11 @@ func (u *gitUnit) tips() ([]tip, error) {
 		if strings.Contains(log, object) {
 			continue
 		}
-		tips = append(tips, tip{strings.TrimPrefix(name, "refs/"), object})
+		ref := strings.TrimPrefix(name, "refs/")
+		if name == headFile {
+			ref = "HEAD"
+		}
+		tips = append(tips, tip{ref, object})
 	}
 	tips = slices.DeleteFunc(tips, func(t tip) bool {
 		// Only a forged layer has a ref beside refs below it.

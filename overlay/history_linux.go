@@ -19,9 +19,16 @@ const entryName = "entry"
 // historyLimit bounds the number of entries, whatever they keep.
 const historyLimit = 1000
 
-// finish makes the landing part of the history. The rename in it is the moment from which on it has
-// landed.
+// finish makes the landing part of the history.
 func (l *lander) finish(r record) error {
+	if err := l.seal(r); err != nil {
+		return err
+	}
+	return l.enter(r)
+}
+
+// seal writes down what landed, beside what it replaced.
+func (l *lander) seal(r record) error {
 	r.Opened, r.Steps = nil, nil
 	for _, s := range l.steps {
 		if !l.taken[s.index] {
@@ -42,9 +49,11 @@ func (l *lander) finish(r record) error {
 	if err := l.landing.write(entryName, text, l.w.config.Durable); err != nil {
 		return err
 	}
-	if err := l.syncParents(l.steps); err != nil {
-		return err
-	}
+	return l.syncParents(l.steps)
+}
+
+// enter puts the landing into the history. The rename in it is the moment from which on it has landed.
+func (l *lander) enter(r record) error {
 	base := l.w.scratch.base
 	history, err := openHistory(base)
 	if err == nil && history == nil {

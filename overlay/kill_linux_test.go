@@ -65,6 +65,13 @@ func killed() {
 		report, err := txn.Land(ctx)
 		must(err)
 		fmt.Println(report.Summary())
+	case "joint":
+		txn, err := w.Begin(ctx, "k1")
+		must(err)
+		jointSet{dir}.run(txn)
+		counting = true
+		_, err = txn.Land(ctx)
+		must(err)
 	case "undo":
 		counting = true
 		_, err := w.Undo(ctx, "k1")

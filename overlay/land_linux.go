@@ -22,14 +22,29 @@ func (t *Txn) land(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{Discarded: count, Reason: "landing failed"}, err
 	}
-	if p.refused || len(p.steps) == 0 {
+	var git gitPlan
+	if t.git != nil {
+		var lock *fileLock
+		if git, lock, err = t.planGit(ctx); err != nil {
+			return Report{Discarded: count, Reason: "landing failed"}, err
+		}
+		defer lock.unlock()
+		if p.refused || git.refused {
+			p.refuseWith(count, git)
+		}
+	}
+	if p.refused {
 		return p.report, nil
 	}
-	l := t.lander(p)
+	if len(p.steps)+len(git.steps) == 0 {
+		return p.report.and(git.report.below(git.prefix)), nil
+	}
+	l := t.landerWith(p, git)
+	count += git.count
 	err = l.stage(ctx)
 	if err == nil {
 		// From here on the landing is not cancelled: it would take as long to take it back.
-		err = l.run("")
+		err = l.run("", "")
 	}
 	return t.outcome(l, count, err)
 }
@@ -120,6 +135,10 @@ type lander struct {
 	links      map[uint64]int
 	// pruned counts what was taken out of new directories.
 	pruned int
+	// with is the landing in the git directory outside that this one is one with; nil if there is none.
+	// gitPrefix is the path from here to there.
+	with      *lander
+	gitPrefix string
 }
 
 func (t *Txn) lander(p plan) *lander {
@@ -129,11 +148,26 @@ func (t *Txn) lander(p plan) *lander {
 	}
 }
 
-// run takes all the steps or, in effect, none.
-func (l *lander) run(undoes string) error {
+// landerWith makes the lander of a workspace and of its git directory outside, if that has something to land.
+func (t *Txn) landerWith(p plan, git gitPlan) *lander {
+	if len(git.steps) == 0 {
+		p.report = p.report.and(git.report.below(git.prefix))
+		return t.lander(p)
+	}
+	l := t.lander(p)
+	l.with, l.gitPrefix = t.git.lander(git.plan), git.prefix
+	return l
+}
+
+// run takes all the steps or, in effect, none. The arguments are what they take back, in the workspace and in the
+// git directory.
+func (l *lander) run(undoes, undoesGit string) error {
 	r, err := l.record(undoes)
 	if err != nil {
 		return err
+	}
+	if l.with != nil {
+		return l.runJointly(r, undoesGit)
 	}
 	if err := l.w.writeJournal(r); err != nil {
 		return errors.Join(err, l.w.removeJournal())

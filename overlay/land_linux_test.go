@@ -301,6 +301,12 @@ refs"; ! test -e vend/HEAD; ! test -L .claude`,
 			check: "test $(stat -c %h a) = 3; test a -ef d/c; grep -qx 2 f; grep -qx 3 g",
 		},
 		{
+			name:  "links of a file that nobody may read",
+			run:   "echo 1 > .envrc; ln .envrc a; chmod 0 a",
+			want:  Report{Added: []string{"a"}, Withheld: []Withheld{{".envrc", "protected"}}},
+			check: "test $(stat -c %a a) = 0; ! test -e .envrc",
+		},
+		{
 			name:      "the mode of a directory against work in it",
 			setup:     "mkdir d e; chmod 755 d e",
 			run:       "chmod 700 d e",

@@ -25,7 +25,7 @@ func (f *fixture) between(txn *Txn, happens func()) (Report, error) {
 		f.t.Fatal(err)
 	}
 	happens()
-	err = l.run("")
+	err = l.run("", "")
 	l.report.sort()
 	return l.report, err
 }

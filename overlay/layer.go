@@ -15,4 +15,7 @@ type Layer struct {
 
 	// ReadOnly shows Lower as it is, without a layer.
 	ReadOnly bool
+
+	// Via is another path that leads to Lower, through links that a run has to see, too; "" for none.
+	Via string
 }

@@ -204,7 +204,7 @@ func TestEditAtEveryMoment(t *testing.T) {
 						conflicts++
 					}
 				}
-				if calls < 8 {
+				if calls < 6 {
 					t.Errorf("only %d calls", calls)
 				}
 				if (conflicts == 0) != (did == "removed" && how == "removed") || conflicts == tried {

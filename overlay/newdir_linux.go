@@ -99,7 +99,7 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 	case s.c.filter.ignored(e.path, isDir):
 	case e.run.kind == special:
 		s.c.withhold(e.path, e.run.what)
-	case isDir && s.c.filter.protected(e.path, directory, p.gits):
+	case isDir && s.c.protected(e.path, directory, p.gits):
 		s.c.withhold(e.path, whyProtected)
 	case isDir:
 		next := p.below(e.path, inode{})

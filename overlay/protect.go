@@ -33,6 +33,8 @@ type filter struct {
 	// would put a protected path elsewhere, under a name that nothing protects.
 	leading []glob
 	ignore  []glob
+	// shared is set where the workspace is a repository that a linked worktree shares with others.
+	shared *sharedGit
 }
 
 func newFilter(c Config) (filter, error) {
@@ -78,9 +80,17 @@ func (f filter) ignored(path string, isDir bool) bool {
 	return slices.ContainsFunc(f.ignore, func(g glob) bool { return g.matchNames(names, isDir) })
 }
 
+// fixed reports whether what the workspace has at the path is neither replaced nor removed.
+func (f filter) fixed(path string, host inode) bool {
+	return f.shared != nil && host.kind != absent && f.shared.fixed(path)
+}
+
 // protected reports whether changes of the path never land. gits are the git directories that the
 // path lies in. All of them count, not the innermost alone: a run can make a git directory of .git/hooks.
 func (f filter) protected(path string, k kind, gits []string) bool {
+	if f.shared != nil && (k == symlink || !f.shared.mayHold(path, k == directory)) {
+		return true
+	}
 	for _, git := range gits {
 		rel := path
 		if git != "" {

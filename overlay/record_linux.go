@@ -29,7 +29,19 @@ type record struct {
 	Opened []recordedDir  `json:"opened,omitempty"`
 	Steps  []recordedStep `json:"steps"`
 
+	// With is the landing in a git directory outside that this one is one with, and Of, of that one, the
+	// workspace.
+	With *recordedWith `json:"with,omitempty"`
+	Of   rawPath       `json:"of,omitempty"`
+
 	Report *recordedReport `json:"report,omitempty"` // of an entry
+}
+
+// recordedWith is a landing in another directory, as whoever looks for it there finds it.
+type recordedWith struct {
+	Dir   rawPath `json:"dir"`
+	Base  rawPath `json:"base"` // where its history is
+	Entry string  `json:"entry"`
 }
 
 // recordedStep is a step. Was is what it replaces or removes, Put what it puts.

@@ -91,6 +91,14 @@ func (w *Workspace) recoverRecord(r record) error {
 		return w.removeJournal()
 	}
 	defer l.landing.close()
+	if !done && r.With != nil {
+		if done, err = w.landedWith(r.With); err == nil && done {
+			err = l.enterRecovered(r, base)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if done {
 		l.settle(r, base)
 		l.leaveFootprints()

@@ -16,6 +16,8 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 	case reserved(baseName(path)):
 		c.withhold(path, "reserved name")
 		return false, nil
+	case c.filter.fixed(path, host):
+		return false, nil // and no word of it: gc and a push do this all the time
 	case c.filter.protected(path, host.kind, p.gits):
 		c.withhold(path, "protected")
 		return false, nil

@@ -56,8 +56,8 @@ type scratch struct {
 }
 
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
-// makes this server's directory.
-func openScratch(ctx context.Context, root *tree, owner inode, id, state string, doubt bool) (*scratch, error) {
+// makes this server's directory. beside allows the place beside the workspace.
+func openScratch(ctx context.Context, root *tree, owner inode, id, state string, doubt, beside bool) (*scratch, error) {
 	mode := uint32(0o700)
 	foreign := os.Geteuid() == 0 && owner.uid != 0
 	if foreign {
@@ -69,6 +69,9 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 		{base: &tree{path: filepath.Join(filepath.Dir(root.path), besidePrefix+id)}, own: true},
 		{base: &tree{path: filepath.Join(root.path, insideName)}, own: true, inside: true},
 	} {
+		if c.own && !c.inside && !beside {
+			continue
+		}
 		c.mode, c.doubt = mode, doubt
 		err := c.open(ctx, root, owner, foreign, sameFilesystem)
 		if err == nil {

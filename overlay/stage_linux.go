@@ -34,7 +34,10 @@ func (l *lander) stage(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.staged(ctx, directories)
+	if err := l.staged(ctx, directories); err != nil || l.with == nil {
+		return err
+	}
+	return l.with.stage(ctx)
 }
 
 // dropNames removes what does not land from the layer already now: it may be another name of what does, and

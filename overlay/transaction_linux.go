@@ -30,6 +30,10 @@ type Txn struct {
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
 	base    gitBase           // what the landing compares git's index with
+	git     *Txn              // of the git directory outside of the workspace that the run uses; nil if none
+	via     string            // see Layer
+	shared  *sharedGit        // of a git directory that is a linked worktree's: what may land
+	notes   []string          // for the report
 	stuck   bool              // a landing could not be taken back: the layer holds content of the workspace
 
 	copied *privateCopy  // stands in for the overlay of the workspace, if it is not nil
@@ -53,6 +57,9 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	}
 	t := &Txn{w: w, run: run, dir: dir, layers: dir, away: w.awayNow(), trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
+	}
+	if err := t.beginGit(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
 	return t, nil
@@ -172,18 +179,22 @@ func (t *Txn) Layers() []Layer {
 	for _, l := range t.inner {
 		layers = append(layers, l.layer())
 	}
+	if t.git != nil {
+		layers = append(layers, t.git.Layers()...)
+	}
 	return layers
 }
 
 // Layer returns the paths to mount over the workspace itself.
 func (t *Txn) Layer() Layer {
 	if t.copied != nil {
-		return Layer{Lower: t.w.root.path, Copy: t.copied.tree.path}
+		return Layer{Lower: t.w.root.path, Copy: t.copied.tree.path, Via: t.via}
 	}
 	return Layer{
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
 		Work:  filepath.Join(t.layers.path, "work"),
+		Via:   t.via,
 	}
 }
 
@@ -202,7 +213,7 @@ func (t *Txn) Land(ctx context.Context) (Report, error) {
 		lost = t.innerChanges(ctx)
 		report.Withheld = append(report.Withheld, lost...)
 	}
-	report.Notes = slices.Concat(report.Notes, t.mountNotes(lost), t.w.TakeNotes())
+	report.Notes = slices.Concat(report.Notes, t.mountNotes(lost), t.notes, t.w.TakeNotes())
 	report.sort()
 	end := t.end()
 	if report.Landed && end != nil {
@@ -229,11 +240,18 @@ func (t *Txn) Discard(reason string) (Report, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTime)
 	defer cancel()
 	err := t.moveChanges(ctx)
-	report := Report{Reason: reason, Notes: t.mountNotes(nil)}
+	report := Report{Reason: reason, Notes: append(t.mountNotes(nil), t.notes...)}
 	if err == nil {
 		var c *collector
 		c, err = t.collect(ctx, t.trusted)
 		report.Discarded = c.count() + len(t.innerChanges(ctx))
+	}
+	if t.git != nil && err == nil {
+		if err = t.git.moveChanges(ctx); err == nil {
+			var c *collector
+			c, err = t.git.collect(ctx, t.git.trusted)
+			report.Discarded += c.count() + len(t.git.innerChanges(ctx))
+		}
 	}
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		report.Notes = append(report.Notes, "There were more changes than could be counted quickly.")
@@ -246,9 +264,12 @@ func (t *Txn) Discard(reason string) (Report, error) {
 }
 
 // end removes the layer, or puts it aside where that would lose something.
-func (t *Txn) end() error {
+func (t *Txn) end() (err error) {
 	t.ended = true
 	t.base.close()
+	if t.git != nil {
+		err = t.git.end()
+	}
 	for _, dir := range []*tree{t.upper, t.landing} {
 		if dir != nil {
 			dir.close()
@@ -261,10 +282,10 @@ func (t *Txn) end() error {
 		l.close()
 	}
 	defer t.dir.close()
-	var away error
+	away := err
 	if t.layers != nil && t.layers != t.dir {
 		t.layers.close()
-		away = removeTree(t.away.server.fd, t.run)
+		away = errors.Join(err, removeTree(t.away.server.fd, t.run))
 	}
 	if t.stuck {
 		return away // it was put aside

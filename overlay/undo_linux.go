@@ -55,12 +55,27 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if r.Of != "" {
+		return Report{}, fmt.Errorf("run %s landed in the workspace %s too, and is taken back there", r.Run, Quote(string(r.Of)))
+	}
+	if r.With != nil {
+		release, err := u.openWith(ctx, r.With)
+		if err != nil {
+			return Report{}, err
+		}
+		defer release()
+	}
 	if err := u.judge(); err != nil {
 		return Report{}, err
 	}
 	t, err := w.beginUndo(r.Run)
 	if err != nil {
 		return Report{}, err
+	}
+	if u.git != nil {
+		if t.git, err = u.git.beginHalf(t); err != nil {
+			return Report{}, errors.Join(err, t.end())
+		}
 	}
 	report, err := u.land(ctx, t, e)
 	return report, errors.Join(err, t.end())
@@ -70,12 +85,15 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 func (w *Workspace) beginUndo(of string) (*Txn, error) {
 	var id [4]byte
 	rand.Read(id[:])
-	run := hex.EncodeToString(id[:])
+	return w.beginWithoutLayer(hex.EncodeToString(id[:]), "undo of "+of)
+}
+
+func (w *Workspace) beginWithoutLayer(run, what string) (*Txn, error) {
 	dir, err := w.scratch.server.mkdir(run, w.scratch.mode)
 	if err != nil {
 		return nil, err
 	}
-	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}, what: "undo of " + of}
+	t := &Txn{w: w, run: run, dir: dir, trusted: w.trusted, modes: map[string]uint32{}, what: what}
 	if t.landing, err = dir.mkdir(landingName, 0o700); err != nil {
 		return nil, errors.Join(err, t.end())
 	}
@@ -94,6 +112,11 @@ type undoing struct {
 	gone    map[string]bool
 	removed map[string]*restored // directories that it removed, with what they held
 	sources map[string]*restored // what is put, by its path
+
+	git *undoing // of the git directory outside that was landed in together; nil if none
+	// Of git: what is taken back there, and the path that leads there from the workspace.
+	entry  historyEntry
+	prefix string
 }
 
 // restored is something that comes back.
@@ -131,13 +154,27 @@ func (u *undoing) land(ctx context.Context, t *Txn, e historyEntry) (Report, err
 	for _, ch := range u.c.changes {
 		count += ch.count()
 	}
+	var git gitPlan
+	undoesGit := ""
+	if u.git != nil && !p.refused {
+		git = u.planGit()
+		undoesGit = u.git.entry.String()
+		if git.refused || len(git.report.Withheld) > 0 {
+			// A git directory is taken back whole or not at all, and so is the rest of this landing then.
+			return Report{Discarded: count + git.count, Reason: conflictReason(git.prefix)}, nil
+		}
+	}
 	if p.refused {
 		return p.report, nil
 	}
-	l := t.lander(p)
+	l := t.landerWith(p, git)
+	count += git.count
 	err := u.stage(ctx, l)
+	if err == nil && l.with != nil {
+		err = u.git.stage(ctx, l.with)
+	}
 	if err == nil {
-		err = l.run(e.String())
+		err = l.run(e.String(), undoesGit)
 	}
 	return t.outcome(l, count, err)
 }
@@ -191,6 +228,15 @@ func (u *undoing) judge() error {
 	return nil
 }
 
+// isObject reports whether the step is about an object of a git directory, or a directory of some.
+func (s step) isObject() bool {
+	rel := s.path
+	if s.unit != "." {
+		rel = strings.TrimPrefix(s.path, s.unit+"/")
+	}
+	return s.unit != "" && strings.HasPrefix(rel, "objects/")
+}
+
 // unchanged reports whether what a step put is as it was when it landed.
 func (u *undoing) unchanged(s step, now inode) bool {
 	landed := s.landed
@@ -207,6 +253,9 @@ func (u *undoing) remove(s step) (gone bool, err error) {
 	now, err := u.w.root.stat(s.path)
 	if err != nil || now.kind == absent {
 		return true, err
+	}
+	if s.isObject() {
+		return false, nil // someone may have made a ref to it since; git gc removes what nobody needs
 	}
 	if now.kind == directory && s.landed.kind == directory && now.ino == s.landed.ino && !now.mounted && u.since != nil {
 		return u.removeDir(s.path, s.unit, now)

@@ -38,6 +38,13 @@ func (t *Txn) usage(ctx context.Context, modes map[string]uint32) (int64, error)
 		more, e := layerUsage(ctx, l.upper, l.copied, own)
 		bytes, err = bytes+more, errors.Join(err, e)
 	}
+	if t.git != nil {
+		if modes != nil {
+			modes = t.git.modes
+		}
+		more, e := t.git.usage(ctx, modes)
+		bytes, err = bytes+more, errors.Join(err, e)
+	}
 	return bytes, err
 }
 
@@ -65,6 +72,10 @@ func (t *Txn) Free() (int64, error) {
 	free := int64(st.Bavail) * st.Frsize
 	if st.Files > 0 { // some make inodes as they need them, and say 0
 		free = min(free, int64(st.Ffree)*inodeCost)
+	}
+	if t.git != nil {
+		more, err := t.git.Free()
+		return min(free, more), err
 	}
 	return free, nil
 }

@@ -25,8 +25,15 @@ type Workspace struct {
 	filter  filter
 	gitUser GitUser
 	scratch *scratch
+	isGit   bool   // it is a git directory that is another workspace's
 	trusted bool   // ctimes of its filesystem can be trusted
 	hook    func() // see point
+
+	// gitRule judges directories outside that would be used as git directories; see AllowGit.
+	gitRule func(dir string) error
+	gitMu   sync.Mutex
+	gits    map[string]*Workspace // git directories outside that are open
+	oldGits []*Workspace          // that are not at their paths any more
 
 	historyMu sync.Mutex
 	listed    listed
@@ -57,12 +64,16 @@ func Open(dir, stateDir string, c Config) (*Workspace, error) {
 }
 
 func open(dir, stateDir string, c Config, f filter, hook func()) (*Workspace, error) {
+	return openAs(dir, stateDir, c, f, hook, false)
+}
+
+func openAs(dir, stateDir string, c Config, f filter, hook func(), isGit bool) (*Workspace, error) {
 	root, err := openTree(dir)
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
 	root.hook = hook
-	w := &Workspace{root: root, config: c, filter: f, hook: hook}
+	w := &Workspace{root: root, config: c, filter: f, hook: hook, isGit: isGit}
 	if err := w.open(stateDir); err != nil {
 		if w.own != nil {
 			w.own.close()
@@ -103,7 +114,7 @@ func (w *Workspace) open(stateDir string) (err error) {
 		if err != nil {
 			return err
 		}
-		if w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt); err != nil {
+		if w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt, !w.isGit); err != nil {
 			return err
 		}
 		if holdsLayers(w.scratch.server, w.root) != nil {
@@ -148,7 +159,7 @@ func (w *Workspace) Interrupted() []string {
 
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {
-	err := w.changeRoot(w.scratch.close)
+	err := errors.Join(w.closeGits(), w.changeRoot(w.scratch.close))
 	if w.away != nil {
 		w.left = append(w.left, w.away)
 	}

@@ -67,6 +67,9 @@ func (w *Workspace) Undo(ctx context.Context, run string) (Report, error) {
 // Diff fails.
 func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error { return errUnsupported }
 
+// AllowGit does nothing.
+func (w *Workspace) AllowGit(rule func(dir string) error) {}
+
 // TakeNotes returns nothing.
 func (w *Workspace) TakeNotes() []string { return nil }
 

@@ -37,6 +37,19 @@ func TestRightsOfTheCommand(t *testing.T) {
 	}
 }
 
+// A chown to someone else fails as it does for every user without privileges, whatever the order of a call's checks;
+// the user namespace by itself would say EINVAL.
+func TestChown(t *testing.T) {
+	n := newNative(t)
+	out := shell(t, n, `cd /tmp; : > f; ln -s f link
+		chown $(id -u):$(id -g) f link . && chown $(id -u) f && chgrp $(id -g) f && chown : f && echo own
+		chown 4321 f; chgrp 4321 f; chown -h 4321 link; chown $(id -u):4321 .
+		/usr/bin/python3 -c 'import os; os.chown(1, 4321, -1)' || true`, func(s *Spec) { s.Argv[2] = "exec 2>&1; " + s.Argv[2] })
+	if !strings.HasPrefix(out, "own\n") || strings.Count(out, "Operation not permitted") != 5 {
+		t.Errorf("got %q", out)
+	}
+}
+
 func TestOnlyThreeDescriptors(t *testing.T) {
 	n := newNative(t)
 	// A descriptor that everything started from here inherits.

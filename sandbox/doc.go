@@ -78,6 +78,9 @@
 //     is mounted in the directory, if another user owns parts of it, if the path goes through a link such
 //     as /proc/self/cwd, if the caller is not dumpable, if Yama's ptrace_scope is above 1, and after
 //     any process of the run has used Landlock.
+//   - A file of the workspace that a run links to gets another inode number under its old name; one that was written
+//     may get another when the kernel forgets it. Of several names that a file has in the workspace, a
+//     write in a run changes one.
 //   - A run with an overlay can have no seccomp listener of its own (EBUSY), and is not shown its renames by
 //     SECCOMP_RET_TRACE. Where the server is below a listener itself, such renames are EXDEV.
 //   - Memory and processors are held only where there is a cgroup; [Backend].Held says so.

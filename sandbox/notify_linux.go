@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -34,7 +35,7 @@ type listener int
 // the rules that want one, where this process is already under a filter that has a listener (a
 // container engine's): the kernel allows one to a process.
 func installListener(notified []rule) (_ listener, ok bool, err error) {
-	rules := append(notified[:len(notified):len(notified)], refused...)
+	rules := slices.Concat(notified, refusedHere())
 	// With WAIT_KILLABLE_RECV (Linux 5.19) only a fatal signal interrupts a call once it has been received.
 	// Without it any signal does, and a call that was carried out can seem to fail with EINTR.
 	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
@@ -46,7 +47,7 @@ func installListener(notified []rule) (_ listener, ok bool, err error) {
 			_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 			return l, true, nil
 		case errors.Is(err, unix.EBUSY):
-			_, err := installFilter(refused, 0)
+			_, err := installFilter(refusedHere(), 0)
 			return -1, false, err
 		case flags == 0 || !errors.Is(err, unix.EINVAL):
 			return -1, false, err

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renameCall is one of the rename calls as the payload made it, before anything was read.
+// renameCall is one of the rename or link calls as the payload made it, before anything was read.
 type renameCall struct {
 	old, new pathArgument
 	flags    uint32
+	link     bool
 }
 
 // pathArgument is a path with the directory that it is relative to.
@@ -28,6 +29,16 @@ func renameCallOf(name string, args [6]uint64) (c renameCall, ok bool) {
 	case "rename":
 		c.old = pathArgument{unix.AT_FDCWD, args[0]}
 		c.new = pathArgument{unix.AT_FDCWD, args[1]}
+		return c, true
+	case "link":
+		c.old = pathArgument{unix.AT_FDCWD, args[0]}
+		c.new = pathArgument{unix.AT_FDCWD, args[1]}
+		c.link = true
+		return c, true
+	case "linkat":
+		c.old = pathArgument{int32(args[0]), args[1]}
+		c.new = pathArgument{int32(args[2]), args[3]}
+		c.flags, c.link = uint32(args[4]), true
 		return c, true
 	case "renameat", "renameat2":
 		c.old = pathArgument{int32(args[0]), args[1]}
@@ -91,6 +102,15 @@ func (p pathArgument) base(tid uint32) string {
 // isDir reports whether a caller's path names a directory on one of devices. Where the path can't be
 // looked at it says yes: whoever acts on the answer looks for itself.
 func (p pathArgument) isDir(tid uint32, path string, devices map[uint64]bool) bool {
+	return p.is(unix.S_IFDIR, tid, path, devices)
+}
+
+// isFile is isDir for a regular file.
+func (p pathArgument) isFile(tid uint32, path string, devices map[uint64]bool) bool {
+	return p.is(unix.S_IFREG, tid, path, devices)
+}
+
+func (p pathArgument) is(kind, tid uint32, path string, devices map[uint64]bool) bool {
 	if path == "" {
 		return false
 	}
@@ -101,7 +121,7 @@ func (p pathArgument) isDir(tid uint32, path string, devices map[uint64]bool) bo
 	if err := unix.Lstat(path, &st); err != nil {
 		return err == unix.ENAMETOOLONG // it may be the prefix that made it too long
 	}
-	return st.Mode&unix.S_IFMT == unix.S_IFDIR && devices[uint64(st.Dev)]
+	return st.Mode&unix.S_IFMT == kind && devices[uint64(st.Dev)]
 }
 
 // open opens the directory that a caller's path lies in, and gives the last name, with a slash if the

@@ -62,9 +62,11 @@ func TestRenameCallOf(t *testing.T) {
 	const high = 7 << 32 // which the kernel doesn't look at
 	args := [6]uint64{high | 3, 0x1000, high | 0xffffff9c, 0x2000, high | 2, 9}
 	for name, want := range map[string]renameCall{
-		"rename":    {pathArgument{unix.AT_FDCWD, high | 3}, pathArgument{unix.AT_FDCWD, 0x1000}, 0},
-		"renameat":  {pathArgument{3, 0x1000}, pathArgument{unix.AT_FDCWD, 0x2000}, 0},
-		"renameat2": {pathArgument{3, 0x1000}, pathArgument{unix.AT_FDCWD, 0x2000}, 2},
+		"rename":    {pathArgument{unix.AT_FDCWD, high | 3}, pathArgument{unix.AT_FDCWD, 0x1000}, 0, false},
+		"renameat":  {pathArgument{3, 0x1000}, pathArgument{unix.AT_FDCWD, 0x2000}, 0, false},
+		"renameat2": {pathArgument{3, 0x1000}, pathArgument{unix.AT_FDCWD, 0x2000}, 2, false},
+		"link":      {pathArgument{unix.AT_FDCWD, high | 3}, pathArgument{unix.AT_FDCWD, 0x1000}, 0, true},
+		"linkat":    {pathArgument{3, 0x1000}, pathArgument{unix.AT_FDCWD, 0x2000}, 2, true},
 	} {
 		if got, ok := renameCallOf(name, args); !ok || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, ok, want)

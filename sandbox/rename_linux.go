@@ -23,6 +23,8 @@ import (
 //	  ┆                                                             │ upper one (mover.detach), tries again
 //	  │ ◀──────────────────────────────────────────────── answer ── │
 //
+// Links of files go the same way, for a reason of their own: see mover.link.
+//
 // Receiver and mover are threads of init. They act for the payload on what the payload wrote, so they
 // have what it has and no more: the same user, groups, root and mounts, no capability, the same filter
 // but for the notification. What they open they name by the caller's own descriptors and working
@@ -122,7 +124,7 @@ func (r *renamer) receive(l listener) {
 			// it inherits them, and the kernel doesn't show them.
 			restricted = true
 		}
-		if !restricted && r.aboutDirectory(&memory, name, n) {
+		if !restricted && r.wants(&memory, name, n) {
 			r.todo <- n
 			continue
 		}
@@ -130,16 +132,19 @@ func (r *renamer) receive(l listener) {
 	}
 }
 
-// aboutDirectory reports whether a call renames a directory of an overlay. It decides only who carries
-// the call out, so that it doesn't matter that the payload may change the path at once.
-func (r *renamer) aboutDirectory(memory *pathReader, name string, n notification) bool {
+// wants reports whether a call renames a directory of an overlay, or links a file of one. It decides only who
+// carries the call out, so that it doesn't matter that the payload may change the path at once.
+func (r *renamer) wants(memory *pathReader, name string, n notification) bool {
 	c, ok := renameCallOf(name, n.args)
-	if !ok || c.flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
+	if !ok || !c.link && c.flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
 		return false
 	}
 	old, err := memory.read(n.tid, c.old.address)
 	if err != nil {
 		return false
+	}
+	if c.link {
+		return c.flags == 0 && c.old.isFile(n.tid, old, r.devices)
 	}
 	if c.old.isDir(n.tid, old, r.devices) {
 		return true
@@ -178,6 +183,10 @@ func (r *renamer) carryOut(l listener, memory *pathReader, n notification) {
 	}
 	defer unix.Close(other.dir)
 	if !l.valid(n.id) {
+		return
+	}
+	if c.link {
+		l.answer(n.id, r.mover.link(old, other))
 		return
 	}
 	l.answer(n.id, r.rename(old, other, uint(c.flags)))

@@ -44,7 +44,7 @@ func dropRights() error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	_, err := installFilter(refused, 0)
+	_, err := installFilter(refusedHere(), 0)
 	return err
 }
 

@@ -1,6 +1,11 @@
 package sandbox
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // The namespaces that a call may ask for. In clone the low byte is the signal that is sent at exit, so
 // that CLONE_NEWTIME, which lies there, can be asked for only by unshare and clone3.
@@ -114,10 +119,37 @@ var refused = []rule{
 	{"ioctl", 16, 29, unix.EPERM, []condition{argIn(1, ioctlTIOCSTI, ioctlTIOCLINUX)}},
 }
 
+// refusedHere is what a run of this process's user may not call.
+func refusedHere() []rule { return slices.Concat(refused, ownership(os.Getuid(), os.Getgid())) }
+
+// ownership has chown to what a run's user namespace does not map fail as it does for every other user: with
+// EPERM, which programs that restore owners expect and pass over. The namespace's own answer is EINVAL.
+func ownership(uid, gid int) []rule {
+	const keep = 0xffffffff
+	var rules []rule
+	for _, r := range []struct {
+		rule
+		first int // the argument that is the user; the group follows
+	}{
+		{rule{"chown", 92, absent, unix.EPERM, nil}, 1},
+		{rule{"fchown", 93, 55, unix.EPERM, nil}, 1},
+		{rule{"lchown", 94, absent, unix.EPERM, nil}, 1},
+		{rule{"fchownat", 260, 54, unix.EPERM, nil}, 2},
+	} {
+		for i, id := range []int{uid, gid} {
+			r.when = []condition{argNotIn(r.first+i, keep, uint32(id))}
+			rules = append(rules, r.rule)
+		}
+	}
+	return rules
+}
+
 // notified are the calls that a run on an overlay makes under init's eyes: see renamer.
 var notified = []rule{
 	{"rename", 82, absent, notify, nil},
 	{"renameat", 264, 38, notify, nil},
 	{"renameat2", 316, 276, notify, nil},
+	{"link", 86, absent, notify, nil},
+	{"linkat", 265, 37, notify, nil},
 	{"landlock_restrict_self", 446, 446, notify, nil}, // it passes; init has to know of it
 }

@@ -10,7 +10,7 @@ import (
 // golang.org/x/sys, which come from the kernel's headers.
 func nativeNumbers() (rules map[string]int, headers map[string]int) {
 	rules = make(map[string]int)
-	for _, r := range slices.Concat(refused, notified, numbersAllowed) {
+	for _, r := range slices.Concat(refused, ownership(0, 0), notified, numbersAllowed) {
 		rules[r.name] = r.amd64
 	}
 	return rules, map[string]int{
@@ -71,9 +71,15 @@ func nativeNumbers() (rules map[string]int, headers map[string]int) {
 		"socket":                 unix.SYS_SOCKET,
 		"socketpair":             unix.SYS_SOCKETPAIR,
 		"ioctl":                  unix.SYS_IOCTL,
+		"chown":                  unix.SYS_CHOWN,
+		"fchown":                 unix.SYS_FCHOWN,
+		"lchown":                 unix.SYS_LCHOWN,
+		"fchownat":               unix.SYS_FCHOWNAT,
 		"rename":                 unix.SYS_RENAME,
 		"renameat":               unix.SYS_RENAMEAT,
 		"renameat2":              unix.SYS_RENAMEAT2,
+		"link":                   unix.SYS_LINK,
+		"linkat":                 unix.SYS_LINKAT,
 		"landlock_restrict_self": unix.SYS_LANDLOCK_RESTRICT_SELF,
 		"read":                   unix.SYS_READ,
 		"execve":                 unix.SYS_EXECVE,

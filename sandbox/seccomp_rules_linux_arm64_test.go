@@ -10,7 +10,7 @@ import (
 // golang.org/x/sys, which come from the kernel's headers.
 func nativeNumbers() (rules map[string]int, headers map[string]int) {
 	rules = make(map[string]int)
-	for _, r := range slices.Concat(refused, notified, numbersAllowed) {
+	for _, r := range slices.Concat(refused, ownership(0, 0), notified, numbersAllowed) {
 		rules[r.name] = r.arm64
 	}
 	return rules, map[string]int{
@@ -72,8 +72,14 @@ func nativeNumbers() (rules map[string]int, headers map[string]int) {
 		"socketpair":             unix.SYS_SOCKETPAIR,
 		"ioctl":                  unix.SYS_IOCTL,
 		"rename":                 absent,
+		"chown":                  absent,
+		"lchown":                 absent,
+		"fchown":                 unix.SYS_FCHOWN,
+		"fchownat":               unix.SYS_FCHOWNAT,
 		"renameat":               unix.SYS_RENAMEAT,
 		"renameat2":              unix.SYS_RENAMEAT2,
+		"link":                   absent,
+		"linkat":                 unix.SYS_LINKAT,
 		"landlock_restrict_self": unix.SYS_LANDLOCK_RESTRICT_SELF,
 		"read":                   unix.SYS_READ,
 		"execve":                 unix.SYS_EXECVE,

@@ -58,6 +58,7 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 		spec.Network = sandbox.NetworkHost
 	}
 	for _, l := range layers {
+		spec.Mounts = append(spec.Mounts, linksTo(l.Via, layers)...)
 		spec.Mounts = append(spec.Mounts, mountOf(l))
 	}
 	env := w.view.Env
@@ -79,6 +80,27 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 	}
 	spec.Env = withEnv(env, r.Env)
 	return spec, note, nil
+}
+
+// linksTo are the links by which a path leads to where it leads on the host. The ones in a layer are there already.
+func linksTo(path string, layers []overlay.Layer) []sandbox.Mount {
+	if path == "" {
+		return nil
+	}
+	_, links, err := sandbox.FollowLinks(path)
+	if err != nil {
+		return nil // gone since; the run then sees what the host does
+	}
+	return slices.DeleteFunc(links, func(link sandbox.Mount) bool {
+		return slices.ContainsFunc(layers, func(l overlay.Layer) bool { return liesIn(link.Target, l.Lower) }) ||
+			liesIn(link.Target, "/proc") || liesIn(link.Target, "/dev")
+	})
+}
+
+// liesIn reports whether path is dir or lies in it. Both are absolute and clean.
+func liesIn(path, dir string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rest)
 }
 
 // mountOf is a layer as the sandbox takes it.

@@ -72,4 +72,16 @@ func TestReadFileDoesNotHang(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("reading a FIFO hangs")
 	}
+	go func() {
+		_, err := ReadFile(filepath.Join(dir, "fifo"), "x", 8)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("a FIFO for a directory: %v, want ENOTDIR", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("a FIFO for a directory hangs")
+	}
 }
