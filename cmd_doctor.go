@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"airlock/overlay"
 	"airlock/sandbox"
 )
 
@@ -39,6 +41,7 @@ if they are not.
 			return status
 		}
 		d := diagnose(ctx, s.user)
+		d.wait(s.places.state)
 		print := d.print
 		if *asJSON {
 			print = d.printJSON
@@ -63,6 +66,33 @@ type diagnosis struct {
 	Mend     string            `json:"mend,omitempty"`
 	Checks   []check           `json:"checks"`
 	Held     map[string]string `json:"limits"` // by limit, the mechanism; "" where none holds it
+	Waiting  []waitingRuns     `json:"waiting"`
+}
+
+// waitingRuns is an [overlay.WaitingRuns] as the JSON has it.
+type waitingRuns struct {
+	Workspace string   `json:"workspace"`
+	Layers    string   `json:"layers"`
+	Runs      []string `json:"runs"`
+	Bytes     int64    `json:"bytes"`
+	Gone      bool     `json:"gone,omitempty"` // there is no such workspace any more
+	Fault     string   `json:"fault,omitempty"`
+}
+
+// wait notes what waits for review. It is never removed by itself, so someone has to be told.
+func (d *diagnosis) wait(state string) {
+	d.Waiting = []waitingRuns{}
+	all, err := overlay.WaitingIn(state)
+	if err != nil {
+		d.Waiting = append(d.Waiting, waitingRuns{Runs: []string{}, Fault: err.Error()})
+	}
+	for _, one := range all {
+		info, err := os.Stat(one.Workspace)
+		d.Waiting = append(d.Waiting, waitingRuns{
+			Workspace: overlay.Literal(one.Workspace), Layers: overlay.Literal(one.Layers), Runs: one.Runs, Bytes: one.Bytes,
+			Gone: err != nil || !info.IsDir(),
+		})
+	}
 }
 
 // check is a [sandbox.Check] as the JSON has it.
@@ -137,6 +167,9 @@ func (d diagnosis) print(w io.Writer) error {
 			fmt.Fprintf(&b, "      the limit on %s is held by nothing on this host\n", limit)
 		}
 	}
+	for _, waiting := range d.Waiting {
+		waiting.print(&b)
+	}
 	switch {
 	case !d.Possible:
 		fmt.Fprintf(&b, "\nNo run is possible: %s\n", d.Cause)
@@ -150,6 +183,21 @@ func (d diagnosis) print(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (r waitingRuns) print(b *strings.Builder) {
+	if r.Fault != "" {
+		fmt.Fprintf(b, "      what waits for review can't be told: %s\n", r.Fault)
+		return
+	}
+	noun := "runs wait"
+	if len(r.Runs) == 1 {
+		noun = "run waits"
+	}
+	fmt.Fprintf(b, "      %d %s for review in %s, and hold %s: %s\n", len(r.Runs), noun, r.Workspace, inSize(r.Bytes), strings.Join(r.Runs, ", "))
+	if r.Gone {
+		fmt.Fprintf(b, "      mend: the workspace is not there any more; put it back to land them, or remove %s\n", r.Layers)
+	}
 }
 
 func (d diagnosis) printJSON(w io.Writer) error {

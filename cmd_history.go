@@ -5,11 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 
 	"airlock/overlay"
 )
 
-// historyFlags are those of the commands that look at what landed: log, diff and undo.
+// historyFlags are those of the commands that look at what landed, or waits: log, diff, undo and land.
 type historyFlags struct {
 	commonFlags
 	set *flag.FlagSet
@@ -66,11 +67,19 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 // forPerson adds the way out to errors of the history.
 func forPerson(err error) error {
 	var notKept *overlay.NotKeptError
+	var notWaiting *overlay.NotWaitingError
+	var parked *overlay.ParkedError
 	switch {
 	case errors.Is(err, overlay.ErrNoLanding):
 		return &fault{Msg: err.Error(), Hint: "`airlock log` lists the runs that landed in this workspace"}
 	case errors.As(err, &notKept) && !notKept.Undone:
 		return &fault{Msg: err.Error(), Hint: "workspace.undo says how much is kept"}
+	case errors.As(err, &notWaiting) && notWaiting.Run == "" && len(notWaiting.Waiting) > 0:
+		return &fault{Msg: err.Error(), Hint: "name one; `airlock log` says what they were"}
+	case errors.As(err, &notWaiting):
+		return &fault{Msg: err.Error(), Hint: "`airlock log` lists what landed and what waits"}
+	case errors.As(err, &parked):
+		return &fault{Msg: err.Error(), Hint: "it waits on; `airlock land --discard " + parked.Run + "` throws it away"}
 	}
 	return err
 }
@@ -79,10 +88,10 @@ func diffCommand() command {
 	c := command{
 		name:    "diff",
 		args:    "[flags] [RUN]",
-		summary: "what a run changed, line by line",
+		summary: "what a run changed, or would, line by line",
 		help: `Shows what the run RUN, or the last one that landed, changed in the workspace, as a
-unified diff. What was changed since is named and not shown. Names and control
-characters are escaped.
+unified diff. What was changed since is named and not shown. Of a run that waits for
+review it shows what would land now. Names and control characters are escaped.
 
     airlock diff --workspace ~/project 7f3a09c1
 
@@ -130,13 +139,7 @@ NAME.conflict-ID. An undo is listed by airlock log too, and can be taken back.
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.stdout, report.Summary())
-			if line := report.WithheldLine(); line != "" {
-				fmt.Fprintln(a.stdout, line)
-			}
-			for _, note := range report.Notes {
-				fmt.Fprintf(a.stdout, "note: %s\n", note)
-			}
+			printReport(a.stdout, report)
 			if !report.Landed {
 				return errors.New("nothing was taken back")
 			}
@@ -144,4 +147,15 @@ NAME.conflict-ID. An undo is listed by airlock log too, and can be taken back.
 		})
 	}
 	return c
+}
+
+// printReport says what became of a landing.
+func printReport(w io.Writer, report overlay.Report) {
+	fmt.Fprintln(w, report.Summary())
+	if line := report.WithheldLine(); line != "" {
+		fmt.Fprintln(w, line)
+	}
+	for _, note := range report.Notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
 }

@@ -15,10 +15,10 @@ func logCommand() command {
 	c := command{
 		name:    "log",
 		args:    "[flags] [--json]",
-		summary: "the runs that landed",
+		summary: "the runs that landed, or wait for review",
 		help: `Lists the runs that landed in the workspace, the last one first: id, time, what it
 was, and what it changed. A run that was taken back, or whose replaced files are no
-longer kept, is marked so.
+longer kept, is marked so. What waits for review comes before, with what would land.
 
     airlock log --workspace ~/project
 
@@ -36,17 +36,58 @@ longer kept, is marked so.
 			return status
 		}
 		return flags.with(a, func(w *overlay.Workspace) error {
+			waiting, err := w.Waiting(ctx)
+			if err != nil {
+				return err
+			}
 			landings, err := w.History(ctx)
 			if err != nil {
 				return err
 			}
 			if *asJSON {
-				return printLogJSON(a.stdout, landings)
+				return printLogJSON(a.stdout, waiting, landings)
+			}
+			if err := printWaiting(a.stdout, waiting); err != nil {
+				return err
 			}
 			return printLog(a.stdout, landings)
 		})
 	}
 	return c
+}
+
+// printWaiting writes two lines a run that waits.
+func printWaiting(w io.Writer, waiting []overlay.Waiting) error {
+	var b strings.Builder
+	for _, r := range waiting {
+		b.WriteString(r.Run)
+		if !r.Time.IsZero() {
+			fmt.Fprintf(&b, "  %s", r.Time.Local().Format("2006-01-02 15:04:05"))
+		}
+		if r.What != "" {
+			fmt.Fprintf(&b, "  %s", overlay.Quote(r.What))
+		}
+		if r.Fault != nil {
+			fmt.Fprintf(&b, "  (waits)\n    %s\n", r.Fault)
+			continue
+		}
+		fmt.Fprintf(&b, "  (waits, holds %s)\n    %s\n", inSize(r.Bytes), strings.TrimPrefix(r.Report.Summary(), "workspace: "))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// inSize is a number of bytes for a person.
+func inSize(bytes int64) string {
+	const unit = 1 << 10
+	if bytes < unit {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	size, prefix := float64(bytes)/unit, 0
+	for size >= unit && prefix < 3 {
+		size, prefix = size/unit, prefix+1
+	}
+	return fmt.Sprintf("%.1f %ciB", size, "KMGT"[prefix])
 }
 
 // printLog writes two lines a run.
@@ -71,7 +112,7 @@ func printLog(w io.Writer, landings []overlay.Landing) error {
 }
 
 // printLogJSON writes one document.
-func printLogJSON(w io.Writer, landings []overlay.Landing) error {
+func printLogJSON(w io.Writer, waiting []overlay.Waiting, landings []overlay.Landing) error {
 	type conflict struct {
 		Path   string `json:"path"`
 		KeptAs string `json:"kept_as,omitempty"`
@@ -87,11 +128,12 @@ func printLogJSON(w io.Writer, landings []overlay.Landing) error {
 		Modified  []string   `json:"modified"`
 		Deleted   []string   `json:"deleted"`
 		Conflicts []conflict `json:"conflicts"`
+		Fault     string     `json:"fault,omitempty"`
 	}
 	document := struct {
 		Runs []landing `json:"runs"`
 	}{[]landing{}}
-	for _, l := range landings {
+	write := func(l overlay.Landing, fault error) {
 		out := landing{
 			Run: l.Run, Time: l.Time.UTC(), What: l.What, Undoes: l.Undoes, State: l.State, Bytes: l.Bytes,
 			Added: literals(l.Report.Added), Modified: literals(l.Report.Modified), Deleted: literals(l.Report.Deleted),
@@ -104,7 +146,16 @@ func printLogJSON(w io.Writer, landings []overlay.Landing) error {
 			}
 			out.Conflicts = append(out.Conflicts, conflict{overlay.Literal(c.Path), kept})
 		}
+		if fault != nil {
+			out.Fault = fault.Error()
+		}
 		document.Runs = append(document.Runs, out)
+	}
+	for _, r := range waiting {
+		write(overlay.Landing{Run: r.Run, Time: r.Time, What: r.What, State: "waiting", Bytes: r.Bytes, Report: r.Report}, r.Fault)
+	}
+	for _, l := range landings {
+		write(l, nil)
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -29,6 +29,7 @@ func commands() []command {
 		logCommand(),
 		diffCommand(),
 		undoCommand(),
+		landCommand(),
 		policyCommand(),
 		trustCommand(),
 		allowCommand(),

@@ -27,7 +27,13 @@ type collector struct {
 
 	begin   stamp
 	trusted bool
-	inside  bool // the layer has a whiteout of ours, for the directory of layers that lies in the workspace
+	// noted takes what nobody touched, if it is not nil. seen is what an earlier walk noted, in place of
+	// begin, and disputed what was in conflict then.
+	noted    sightings
+	seen     sightings
+	disputed map[string]bool
+	copied   map[string]bool // files of the layer that are copies, although they have lost the mark
+	inside   bool            // the layer has a whiteout of ours, for the directory of layers that lies in the workspace
 
 	prints     []footprint
 	haveprints bool
@@ -49,8 +55,15 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper.trailing(), host: t.w.root.trailing(),
 		state: t.w.state, filter: t.w.filter,
 		run: t.run, base: t.base, units: map[string]*unitState{}, gitUser: t.w.gitUser,
-		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes,
+		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes, noted: t.noted,
 		shut: map[uint64]uint32{}, linked: map[uint64]bool{},
+	}
+	if t.noted != nil {
+		c.copied = map[string]bool{}
+	}
+	if t.parked != nil {
+		c.filter = t.filter
+		t.parked.tell(c)
 	}
 	c.filter.shared = t.shared
 	defer c.upper.release()
@@ -120,7 +133,7 @@ func (c *collector) rootMode(run, host inode) {
 		c.withhold(".", "shuts the workspace's owner out")
 	default:
 		c.changes = append(c.changes, change{
-			kind: setMode, run: run, host: host, modified: []string{"."}, conflict: c.dirTouched(host),
+			kind: setMode, run: run, host: host, modified: []string{"."}, conflict: c.dirTouched("", host),
 		})
 	}
 }
@@ -142,6 +155,10 @@ func (c *collector) dir(p place) error {
 	entries, err := c.entries(&p)
 	if err != nil {
 		return err
+	}
+	c.note(p, p.path, p.host)
+	for _, e := range entries {
+		c.note(p, e.path, e.host)
 	}
 	for _, e := range entries {
 		if err := c.entry(p, e); err != nil {
@@ -195,7 +212,7 @@ func (c *collector) putFile(p place, e entry) (err error) {
 	if e.host.kind == directory {
 		return c.replaceDir(p, e)
 	}
-	conflict := p.swapped || c.touched(e.host)
+	conflict := p.swapped || c.touched(e.path, e.host)
 	if e.host.kind == e.run.kind {
 		same, err := c.compare(e, conflict)
 		if err != nil {
@@ -230,7 +247,11 @@ func (c *collector) putFile(p place, e entry) (err error) {
 	}
 	if e.host.kind == absent {
 		ch.added = []string{e.path}
-		ch.maybeVanished = e.marks.copied && !p.opaque && c.dirTouched(p.host)
+		if c.seen != nil {
+			ch.conflict = ch.conflict || c.vanished(e.path)
+		} else {
+			ch.maybeVanished = e.marks.copied && !p.opaque && c.dirTouched(p.path, p.host)
+		}
 	} else {
 		ch.modified = []string{e.path}
 	}
@@ -262,14 +283,14 @@ func (c *collector) replaceDir(p place, e entry) error {
 	ch := c.put(p, e)
 	ch.added = []string{e.path}
 	gone := false
-	if !c.dirTouched(e.host) {
+	if !c.dirTouched(e.path, e.host) {
 		var err error
 		if gone, err = c.removed(p, e.path, e.host, true); err != nil {
 			return err
 		}
 	}
 	if !gone {
-		ch.conflict = c.dirTouched(e.host) || slices.ContainsFunc(c.changes[changes:], func(ch change) bool { return ch.conflict })
+		ch.conflict = c.dirTouched(e.path, e.host) || slices.ContainsFunc(c.changes[changes:], func(ch change) bool { return ch.conflict })
 		c.changes, c.withheld = c.changes[:changes], c.withheld[:withheld]
 		if !ch.conflict {
 			c.withhold(e.path, "in the place of protected paths")
@@ -292,9 +313,9 @@ func (c *collector) putDir(p place, e entry) error {
 		return c.mergeDir(p, e)
 	case absent:
 		// A copy of a directory is never moved: overlayfs refuses to rename one.
-		return c.newDir(p, e, p.swapped || e.marks.copied && !p.opaque)
+		return c.newDir(p, e, p.swapped || e.marks.copied && !p.opaque || c.vanished(e.path))
 	}
-	return c.newDir(p, e, p.swapped || c.touched(e.host) || e.marks.copied)
+	return c.newDir(p, e, p.swapped || c.touched(e.path, e.host) || e.marks.copied)
 }
 
 // mergeDir judges a directory that both have.
@@ -304,7 +325,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	// overlayfs marks a directory as opaque only where the lower layer had something at its path. One
 	// without a mark of either kind was made by the run, and by someone else too: nothing was removed.
 	next.opaque = p.opaque || e.marks.opaque
-	if swapped := c.swapped(p.host, e.host) && !c.base.is(e.path, e.host); swapped && e.marks.copied {
+	if swapped := c.swapped(p, e.path, e.host) && !c.base.is(e.path, e.host); swapped && e.marks.copied {
 		next.swapped = true
 	} else if swapped && next.opaque {
 		next.opaque = false
@@ -323,7 +344,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	default:
 		c.changes = append(c.changes, change{
 			kind: setMode, path: e.path, run: e.run, host: e.host, unit: p.unit, modified: []string{e.path},
-			conflict: next.swapped || c.dirTouched(e.host),
+			conflict: next.swapped || c.dirTouched(e.path, e.host),
 		})
 	}
 	return c.dir(next)

@@ -16,7 +16,8 @@ type Config struct {
 	Mode string `toml:"mode"`
 
 	// LandOn says which runs land: "success" (exit status 0), "exit" (every normal exit) or "review"
-	// (when a person says so). The caller decides by it; this package does not look at it.
+	// (as with "success", but a run's changes wait until a person lands them: see [Txn.Park]). The
+	// caller decides by it; this package does not look at it.
 	LandOn string `toml:"land_on"`
 
 	// OnConflict says what a conflict means for the rest of the run: "beside" (the rest lands, the
@@ -94,7 +95,6 @@ func (c Config) Unsupported() []string {
 		set  bool
 	}{
 		{"workspace.mode", c.Mode == "readonly"},
-		{"workspace.land_on", c.LandOn == "review"},
 	} {
 		if k.set {
 			keys = append(keys, k.name)

@@ -66,7 +66,7 @@ func (c *collector) settleDatabase(db string, changed map[string]*change, droppe
 	for _, suffix := range companions {
 		members = append(members, db+suffix)
 	}
-	conflict, found := own != nil && own.conflict || c.touched(host), 0
+	conflict, found := own != nil && own.conflict || c.looked(db, host), 0
 	for _, path := range members[1:] {
 		i, err := c.host.stat(path)
 		if err != nil {
@@ -75,7 +75,7 @@ func (c *collector) settleDatabase(db string, changed map[string]*change, droppe
 		if i.kind != absent || changed[path] != nil {
 			found++
 		}
-		conflict = conflict || c.touched(i) || changed[path] != nil && changed[path].conflict
+		conflict = conflict || c.looked(path, i) || changed[path] != nil && changed[path].conflict
 	}
 	if found == 0 {
 		return nil

@@ -10,16 +10,23 @@ import (
 
 // Diff writes what a run changed, an id or "" for the last one that can be undone, as a unified diff
 // of text files; of other kinds it says what became of them. A path that someone changed since is
-// named, and not shown: what landed there is not kept. Names and content are escaped, so that the
-// result is text for a terminal; it is no patch where they hold control characters.
+// named, and not shown: what landed there is not kept. Of a run that waits for review it shows what
+// would land now. Names and content are escaped, so that the result is text for a terminal; it is no
+// patch where they hold control characters.
 //
-// The error is [ErrNoLanding] or a [NotKeptError], or one of the writer.
+// The error is [ErrNoLanding], a [NotKeptError] or a [ParkedError], or one of the writer.
 func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error {
 	lock, err := w.lockShared(ctx)
 	if err != nil {
 		return err
 	}
 	defer lock.unlock()
+	if waits, err := w.waits(run); err != nil || waits {
+		if err == nil {
+			err = w.diffWaiting(ctx, run, out)
+		}
+		return reviewError("diff", err)
+	}
 	h, e, err := w.findEntry(run)
 	if err != nil {
 		return historyError("diff", err)

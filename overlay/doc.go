@@ -28,7 +28,7 @@
 //	report, err := txn.Land(ctx) // or txn.Discard("timeout")
 //	fmt.Println(report.Summary())
 //
-// A transaction ends with exactly one Land or Discard. Any number may be open at once, in any number
+// A transaction ends with exactly one Land, Park or Discard. Any number may be open at once, in any number
 // of processes; landings of one workspace happen one after the other. What a server that was killed
 // left behind is removed by the next Open.
 //
@@ -41,6 +41,12 @@
 //	err = w.Diff(ctx, "7f3a", os.Stdout)
 //	report, err = w.Undo(ctx, "7f3a")
 //
+// One that was parked waits for review, in the state directory and for as long as it takes:
+//
+//	report, err := txn.Park(ctx)
+//	waiting, err := w.Waiting(ctx)            // the newest first
+//	report, err = w.LandWaiting(ctx, "7f3a") // or w.DiscardWaiting
+//
 // # How a conflict is found
 //
 // There is no copy of the workspace to compare with. Begin reads the clock that the filesystem stamps
@@ -49,6 +55,7 @@
 // changed when it makes its plan, once more right before it changes each, and then at what a rename
 // brought out. Where both sides came to the same content and mode there is no conflict. If the clock
 // was set back, or the filesystem's clock is another host's, everything that differs is a conflict.
+// What waits for review is compared with what was seen when it began to wait: path, inode and ctime.
 //
 // A file that someone has open for writing, or mapped so, is a conflict too, since no ctime says what
 // they will write. A lease finds that out, and lasts over the last look and the rename (see
@@ -65,6 +72,7 @@
 //   - host: the workspace outside of any run, and whoever works there.
 //   - conflict: a path that both the run and someone else changed. The host's version stays where it
 //     is, and the run's is put beside it as NAME.conflict-RUN.
+//   - to park: to keep a layer for a review in place of landing it. It waits then.
 //   - history: the landings that are done, with what they replaced, as far as [Config.Undo] goes.
 //   - git directory outside: one that the workspace's .git leads to and that does not lie in the workspace. It
 //     has a layer of its own, and both land together (see joint_linux.go).
@@ -77,6 +85,11 @@
 //   - When a landing that was cut off is taken back, an edit in place that gives the file its size and
 //     mtime back is not seen if it came within 20 ms of the end of that process; nor, of a file with
 //     several names that all landed, if it came before that end.
+//   - When the landing of a run that waited was cut off and taken back, what it had moved out and back is
+//     told by size, mtime, mode and owner too: an edit in between that restores all of these is not seen
+//     when the run lands after all.
+//   - A run that waits for review can't be landed once the workspace is another directory, such as a copy
+//     of what it was. Where layers can't lie on its filesystem, no run can wait.
 //   - What lands again by an undo are the files as they were: directories are made anew, and with them
 //     only modes, owners, mtimes, and attributes of the user class.
 //   - A directory whose entries someone else changed, in a directory whose entries someone else

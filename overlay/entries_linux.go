@@ -156,6 +156,10 @@ func (c *collector) read(fd int, e *entry, dir marks) (err error) {
 	if redirect {
 		return redirectError(e.path)
 	}
+	e.marks.copied = e.marks.copied || c.copied[e.path]
+	if c.noted != nil && e.run.kind == regular {
+		c.keepOf(e)
+	}
 	e.gone = e.marks.whiteout && dir.xattrs && e.run.kind == regular && e.run.size == 0
 	return nil
 }

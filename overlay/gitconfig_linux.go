@@ -54,7 +54,7 @@ func (c *collector) configRefused(p place, e entry) (refused, err error) {
 		if e.run.mode != e.host.mode {
 			return errors.New("its mode was changed"), nil
 		}
-		if p.swapped || c.touched(e.host) {
+		if p.swapped || c.touched(e.path, e.host) {
 			return errors.New("someone else changed it meanwhile"), nil
 		}
 		if before, _, refused, err = readConfig(c.host, e.path); err != nil || refused != nil {

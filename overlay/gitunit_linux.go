@@ -108,7 +108,7 @@ func (u *gitUnit) torn() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if u.c.touched(i) {
+		if u.c.looked(u.below(name), i) {
 			return whyTorn, nil
 		}
 	}
@@ -128,10 +128,10 @@ func (u *gitUnit) torn() (string, error) {
 func (u *gitUnit) moved(dir string, depth int) (bool, error) {
 	i, err := u.c.host.stat(dir)
 	if err != nil || i.kind != directory {
-		return u.c.touched(i), err
+		return u.c.looked(dir, i), err
 	}
 	// A ref that is gone leaves its trace here.
-	if u.c.dirTouched(i) || depth > 64 {
+	if u.c.looked(dir, i) || depth > 64 {
 		return true, nil
 	}
 	names, err := u.c.host.list(dir)
@@ -152,7 +152,7 @@ func (u *gitUnit) moved(dir string, depth int) (bool, error) {
 			if i.kind == directory {
 				dirs = append(dirs, name)
 			} else {
-				touched = touched || i.kind == absent || u.c.touched(i) || strings.HasSuffix(name, ".lock")
+				touched = touched || i.kind == absent || u.c.looked(joinPath(dir, name), i) || strings.HasSuffix(name, ".lock")
 			}
 		}
 		return nil
@@ -168,6 +168,15 @@ func (u *gitUnit) moved(dir string, depth int) (bool, error) {
 	return false, u.c.alive()
 }
 
+// looked reports whether someone changed what is at a path, and notes for a run that waits that it counted.
+func (c *collector) looked(path string, host inode) bool {
+	c.note(place{}, path, host)
+	if host.kind == directory {
+		return c.dirTouched(path, host)
+	}
+	return c.touched(path, host)
+}
+
 // readIndexes compares the entries of the indexes.
 func (u *gitUnit) readIndexes() error {
 	i, err := u.c.host.stat(u.below("index"))
@@ -175,7 +184,7 @@ func (u *gitUnit) readIndexes() error {
 		return err
 	}
 	own, ownErr := u.digest(u.c.upper)
-	if !u.c.touched(i) && i.kind != absent {
+	if !u.c.looked(u.below("index"), i) && i.kind != absent {
 		u.sameIndex = true
 		if ownErr == nil {
 			now, err := u.digest(u.c.host)

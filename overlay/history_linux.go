@@ -137,6 +137,10 @@ func (l *lander) settle(r record, base *tree) {
 		}
 	}
 	failed(l.dropStamps())
+	if r.Waited {
+		failed(removeWaiting(base, r.Run))
+		failed(l.refresh(r, base))
+	}
 	failed(l.w.trim(base))
 	failed(l.w.removeJournal())
 }

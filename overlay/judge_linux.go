@@ -3,9 +3,12 @@ package overlay
 // touched reports whether someone changed a file or link of the workspace since the run began. A
 // directory's ctime says less: see dirTouched. A landing that replaced or removed another name of the
 // same file moved its ctime, too, and does not count.
-func (c *collector) touched(host inode) bool {
+func (c *collector) touched(path string, host inode) bool {
 	if host.kind == absent {
 		return false
+	}
+	if c.seen != nil {
+		return !c.seen.file(path, host, c.footprints)
 	}
 	if c.trusted && host.links > 1 {
 		return !c.withoutUs(host).before(c.begin)
@@ -18,20 +21,28 @@ func (c *collector) withoutUs(host inode) stamp {
 	if host.ctime.before(c.begin) {
 		return host.ctime
 	}
+	return without(c.footprints(), host)
+}
+
+// footprints are those of the workspace's landings.
+func (c *collector) footprints() []footprint {
 	if !c.haveprints {
 		// Without footprints more looks touched than is, so an error does no harm.
 		c.prints, _ = readFootprints(c.state)
 		c.haveprints = true
 	}
-	return without(c.prints, host)
+	return c.prints
 }
 
 // dirTouched reports whether someone changed a directory of the workspace itself, or the names in it,
 // since the run began. Landings of other runs don't count: each name that they changed is judged by
 // itself.
-func (c *collector) dirTouched(host inode) bool {
+func (c *collector) dirTouched(path string, host inode) bool {
 	if !c.trusted {
 		return true
+	}
+	if c.seen != nil {
+		return !c.seen.dir(path, host, c.footprints)
 	}
 	return !c.withoutUs(host).before(c.begin)
 }
@@ -39,9 +50,9 @@ func (c *collector) dirTouched(host inode) bool {
 // swapped reports whether a directory of the workspace may have been put in the place of another
 // since the run began. The files in it then have ctimes that say nothing. A rename moves the ctime
 // of the directory and of its parent; names that came or went in both look the same, and nothing
-// tells them apart.
-func (c *collector) swapped(parent, dir inode) bool {
-	return c.trusted && c.dirTouched(dir) && c.dirTouched(parent)
+// tells them apart. Where the files are known that were there, each is judged by itself.
+func (c *collector) swapped(parent place, path string, dir inode) bool {
+	return c.trusted && c.seen == nil && c.dirTouched(path, dir) && c.dirTouched(parent.path, parent.host)
 }
 
 // resolveVanished decides about files that the layer holds as copies of something that the workspace

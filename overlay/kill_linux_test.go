@@ -76,6 +76,18 @@ func killed() {
 		counting = true
 		_, err := w.Undo(ctx, "k1")
 		must(err)
+	case "park":
+		txn, err := w.Begin(ctx, "k1")
+		must(err)
+		changeSet{dir, txn.Layer().Upper}.run()
+		changeSet{dir: dir}.host()
+		counting = true
+		_, err = txn.Park(ctx)
+		must(err)
+	case "review":
+		counting = true
+		_, err := w.LandWaiting(ctx, "k1")
+		must(err)
 	}
 	counting = false
 	must(w.Close())
@@ -303,7 +315,7 @@ func (k killable) opened(context string) (notes []string) {
 			k.t.Fatal(err)
 		}
 		for _, n := range names {
-			if !slices.Contains([]string{"lock", "history", "layers", "landings", "journal.new"}, n.Name()) {
+			if !slices.Contains([]string{"lock", "history", "layers", "landings", "journal.new", "waiting", "place", "place.new"}, n.Name()) {
 				k.t.Errorf("%s: left %s in %s", context, n.Name(), dir)
 			}
 		}
@@ -363,7 +375,7 @@ func TestKilledLanding(t *testing.T) {
 					t.Fatalf("it does not land: %v", after)
 				}
 				k.remove()
-				killAt(t, base, what, calls, step, after, func(k killable) {})
+				killAt(t, base, what, calls, step, after, func(k killable) {}, func(killable, string, bool) {})
 			})
 		}
 	}
@@ -388,14 +400,92 @@ func TestKilledUndo(t *testing.T) {
 				t.Fatalf("undo (-want +got):\n%s", diff)
 			}
 			k.remove()
-			killAt(t, base, "undo", calls, 61, after, land)
+			killAt(t, base, "undo", calls, 61, after, land, func(killable, string, bool) {})
 		})
 	}
 }
 
+// TestKilledReview is the same for the landing of a run that waited: it has landed, or it waits again,
+// and lands as it would have.
+func TestKilledReview(t *testing.T) {
+	for filesystem, base := range bases(t) {
+		t.Run(filesystem, func(t *testing.T) {
+			park := func(k killable) { k.server("park", 0) }
+			k := newKillable(t, base)
+			park(k)
+			calls := k.server("review", 0)
+			after := snapshot(t, k.dir, false)
+			if _, landed := after["/new-dir0/x"]; !landed || after["/conflict0.conflict-k1"] == "" {
+				t.Fatalf("it does not land: %v", after)
+			}
+			k.remove()
+			killAt(t, base, "review", calls, 151, after, park, func(k killable, context string, landed bool) {
+				if waits := k.waits(context); waits == landed {
+					t.Fatalf("%s: landed %v, and waits %v", context, landed, waits)
+				}
+				if landed {
+					return
+				}
+				k.server("review", 0)
+				if diff := cmp.Diff(after, snapshot(t, k.dir, false)); diff != "" {
+					t.Errorf("%s: landed afterwards (-want +got):\n%s", context, diff)
+				}
+			})
+		})
+	}
+}
+
+// TestKilledPark: a run whose server is killed before it waits is as if it had never been. That it does
+// wait otherwise is what TestKilledReview begins with.
+func TestKilledPark(t *testing.T) {
+	for filesystem, base := range bases(t) {
+		t.Run(filesystem, func(t *testing.T) {
+			k := newKillable(t, base)
+			calls := k.server("park", 0)
+			k.remove()
+			for _, n := range points(calls, 59) {
+				k := newKillable(t, base)
+				before := hosts(snapshot(t, k.dir, true))
+				if k.server("park", n) >= 0 {
+					t.Fatalf("call %d was not made", n)
+				}
+				context := fmt.Sprintf("killed at call %d of %d", n, calls)
+				k.opened(context)
+				if diff := cmp.Diff(exceptEdited(before), exceptEdited(snapshot(t, k.dir, true))); diff != "" {
+					t.Fatalf("%s: the workspace changed (-want +got):\n%s", context, diff)
+				}
+				if k.waits(context) {
+					t.Errorf("%s: it waits", context)
+				}
+				k.remove()
+			}
+		})
+	}
+}
+
+// waits reports whether the run waits for review. It must be one that can land.
+func (k killable) waits(context string) bool {
+	k.t.Helper()
+	w, err := Open(k.dir, k.state, Defaults())
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer w.Close()
+	waiting, err := w.Waiting(k.t.Context())
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for _, r := range waiting {
+		if r.Run != "k1" || r.Fault != nil {
+			k.t.Fatalf("%s: waits %+v", context, r)
+		}
+	}
+	return len(waiting) == 1
+}
+
 // killAt kills a server at some of its calls, each in a workspace that prepare made, and looks at what
-// the next one makes of it.
-func killAt(t *testing.T, base, what string, calls, step int, after map[string]string, prepare func(killable)) {
+// the next one makes of it. look sees each workspace afterwards.
+func killAt(t *testing.T, base, what string, calls, step int, after map[string]string, prepare func(killable), look func(k killable, context string, landed bool)) {
 	all := points(calls, step)
 	landed, took := 0, 0
 	for i, n := range all {
@@ -416,7 +506,8 @@ func killAt(t *testing.T, base, what string, calls, step int, after map[string]s
 		}
 		k.opened(context)
 		got := snapshot(t, k.dir, true)
-		if maps.Equal(undated(got), after) {
+		done := maps.Equal(undated(got), after)
+		if done {
 			landed++
 		} else if took++; maps.Equal(exceptEdited(got), exceptEdited(before)) {
 			if diff := cmp.Diff(undated(hosts(before)), undated(got)); diff != "" {
@@ -426,6 +517,7 @@ func killAt(t *testing.T, base, what string, calls, step int, after map[string]s
 			t.Fatalf("%s: neither what was before (-before +got):\n%s\nnor what would be after (-after +got):\n%s", context,
 				cmp.Diff(exceptEdited(before), exceptEdited(got)), cmp.Diff(after, undated(got)))
 		}
+		look(k, context, done)
 		k.remove()
 	}
 	t.Logf("%d calls; killed at %d of them: %d were taken back, %d done", calls, len(all), took, landed)

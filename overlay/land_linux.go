@@ -18,6 +18,11 @@ func (t *Txn) land(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	defer lock.unlock()
+	return t.landLocked(ctx)
+}
+
+// landLocked is land for who holds the lock.
+func (t *Txn) landLocked(ctx context.Context) (Report, error) {
 	p, count, err := t.planned(ctx)
 	if err != nil {
 		return Report{Discarded: count, Reason: "landing failed"}, err
@@ -68,29 +73,39 @@ func (t *Txn) outcome(l *lander, count int, err error) (Report, error) {
 // planned collects and plans. The workspace is not ours alone: if a directory goes away while the
 // walk is in it, the walk starts over.
 func (t *Txn) planned(ctx context.Context) (p plan, count int, err error) {
-	if err := t.w.unmoved(); err != nil {
-		return plan{}, 0, err
+	c, err := t.judged(ctx)
+	if c != nil {
+		count = c.count()
 	}
-	now, err := takeMarker(ctx, t.dir)
 	if err != nil {
-		return plan{}, 0, err
+		return plan{}, count, err
+	}
+	return c.plan(t.w.config.OnConflict == "discard"), count, nil
+}
+
+// judged is the collector after its walk. With an error it holds what it found so far, if anything.
+func (t *Txn) judged(ctx context.Context) (c *collector, err error) {
+	if err := t.w.unmoved(); err != nil {
+		return nil, err
+	}
+	trusted := t.trusted
+	if t.parked == nil {
+		now, err := takeMarker(ctx, t.dir)
+		if err != nil {
+			return nil, err
+		}
+		trusted = trusted && t.begin.steadyUntil(now)
 	}
 	if err := t.moveChanges(ctx); err != nil {
-		return plan{}, 0, err
+		return nil, err
 	}
-	trusted := t.trusted && t.begin.steadyUntil(now)
 	for range 5 {
-		var c *collector
 		c, err = t.collect(ctx, trusted)
-		count = c.count()
-		if err == nil {
-			return c.plan(t.w.config.OnConflict == "discard"), count, nil
-		}
-		if !is(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
+		if err == nil || !is(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
 			break
 		}
 	}
-	return plan{}, count, err
+	return c, err
 }
 
 // conflictError ends a landing that allows no conflict, or meets one that it cannot put beside.
@@ -197,7 +212,7 @@ func (l *lander) record(undoes string) (record, error) {
 	}
 	r := record{
 		Run: l.runID, What: l.t.what, Undoes: undoes, Time: now, Root: *recordInode(root), Layer: rawPath(l.t.dir.path),
-		Opened: l.opened, Entry: newEntry(now, l.runID, l.replaced()).String(),
+		Opened: l.opened, Entry: newEntry(now, l.runID, l.replaced()).String(), Waited: l.t.parked != nil,
 	}
 	if l.marker != nil {
 		r.Marker = &recordedStamp{l.marker.sec, l.marker.nsec}
@@ -285,6 +300,9 @@ func (l *lander) late(s step) error {
 // takeBack makes the workspace what it was, after a step failed.
 func (l *lander) takeBack(cause error) error {
 	err := l.rollBack()
+	if err == nil && l.t.parked != nil {
+		l.seeAgain(l.w.scratch.base)
+	}
 	if err == nil {
 		err = l.w.removeJournal()
 	}
@@ -357,7 +375,8 @@ func (l *lander) leaveFootprints() {
 	prints := l.prints
 	for path, before := range l.before {
 		after, err := l.host.stat(path)
-		if err == nil && after.ino == before.ino && after.ctime != before.ctime {
+		// A mode that it set is news to everyone else.
+		if err == nil && after.ino == before.ino && after.mode == before.mode && after.ctime != before.ctime {
 			prints = append(prints, footprint{ino: after.ino, before: before.ctime, after: after.ctime})
 		}
 	}

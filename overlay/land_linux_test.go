@@ -19,8 +19,9 @@ func TestLand(t *testing.T) {
 		name                  string
 		setup, run, meanwhile string
 		want                  Report
-		check                 string // a host script that must succeed
-		discard               bool   // on_conflict
+		check                 string     // a host script that must succeed
+		discard               bool       // on_conflict
+		reviewed              []Conflict // of a run that waited, if they are others
 	}{
 		{
 			name:  "add modify delete",
@@ -109,6 +110,7 @@ func TestLand(t *testing.T) {
 			run:       "rm -r d",
 			meanwhile: "mv d d.old; mv other d",
 			want:      Report{Conflicts: []Conflict{{"d", ""}}},
+			reviewed:  []Conflict{{"d/f", ""}},
 			check:     "grep -qx other d/f; grep -qx 1 d.old/f",
 		},
 		{
@@ -341,20 +343,33 @@ refs"; ! test -e vend/HEAD; ! test -L .claude`,
 			want: Report{Added: []string{"ok/f"}, Withheld: []Withheld{{strings.TrimSuffix("deep/"+strings.Repeat(strings.Repeat("d", 200)+"/", 21), "/"), "path too long"}}},
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			f := onDisk(t, tt.setup, func(c *Config) {
-				if tt.discard {
-					c.OnConflict = "discard"
-				}
-			})
-			got := f.landed(tt.run, tt.meanwhile)
-			tt.want.Landed = !tt.discard
-			tt.want.sort()
-			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("report (-want +got):\n%s", diff)
+		for _, review := range []string{"", "before", "after"} {
+			if review == "before" && (tt.meanwhile == "" || !*everyReview) || review != "" && tt.meanwhile == "" && !*everyReview {
+				continue
 			}
-			f.host(tt.check)
-		})
+			t.Run(strings.TrimSuffix(tt.name+"/"+review, "/"), func(t *testing.T) {
+				f := onDisk(t, tt.setup, func(c *Config) {
+					if tt.discard {
+						c.OnConflict = "discard"
+					}
+				})
+				f.review = review
+				got := f.landed(tt.run, tt.meanwhile)
+				want := tt.want
+				want.Landed = !tt.discard
+				if review != "" && tt.discard {
+					want.Discarded, want.Waiting = 0, "r1"
+				}
+				if review != "" && tt.reviewed != nil {
+					want.Conflicts = tt.reviewed
+				}
+				want.sort()
+				if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("report (-want +got):\n%s", diff)
+				}
+				f.host(tt.check)
+			})
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type record struct {
 	Run    string    `json:"run"`
 	What   string    `json:"what,omitempty"`   // the tool or command line, as it was given
 	Undoes string    `json:"undoes,omitempty"` // the entry of the history that this one takes back
+	Waited bool      `json:"waited,omitempty"` // it waited for review
 	Time   time.Time `json:"time"`
 
 	Root   recordedInode  `json:"root"`  // the workspace
@@ -200,30 +201,41 @@ const recordMagic = "airlock landing 1 sha256:"
 
 var errDamaged = errors.New("is damaged")
 
-func (r record) encode() ([]byte, error) {
-	body, err := json.Marshal(r)
+func (r record) encode() ([]byte, error) { return seal(recordMagic, r) }
+
+// seal encodes a document: a line of the magic and a sum, then JSON.
+func seal(magic string, document any) ([]byte, error) {
+	body, err := json.Marshal(document)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(body)
-	return slices.Concat([]byte(recordMagic+hex.EncodeToString(sum[:])+"\n"), body), nil
+	return slices.Concat([]byte(magic+hex.EncodeToString(sum[:])+"\n"), body), nil
+}
+
+// unseal reads what seal wrote, and nothing else.
+func unseal(magic string, text []byte, document any) error {
+	head, body, found := bytes.Cut(text, []byte("\n"))
+	sum := sha256.Sum256(body)
+	if !found || string(head) != magic+hex.EncodeToString(sum[:]) {
+		return errDamaged
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(document); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errDamaged
+	}
+	return nil
 }
 
 // decodeRecord reads what encode wrote, and nothing else.
 func decodeRecord(text []byte) (record, error) {
-	head, body, found := bytes.Cut(text, []byte("\n"))
-	sum := sha256.Sum256(body)
-	if !found || string(head) != recordMagic+hex.EncodeToString(sum[:]) {
-		return record{}, errDamaged
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
 	var r record
-	if err := d.Decode(&r); err != nil {
-		return record{}, fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return record{}, errDamaged
+	if err := unseal(recordMagic, text, &r); err != nil {
+		return record{}, err
 	}
 	for _, s := range r.Steps {
 		if _, err := s.step(r.Root.Dev, r.Root.Dev); err != nil {

@@ -110,12 +110,19 @@ func (w *Workspace) recoverRecord(r record) error {
 	if err == nil {
 		err = l.rollBack()
 	}
+	if err == nil && r.Waited {
+		l.seeAgain(base)
+	}
 	if err != nil {
 		run := joinPath(filepath.Base(server), r.Run)
 		return w.setAside(filepath.Join(base.path, interruptedPrefix+r.Run), base, run, err)
 	}
 	l.leaveFootprints()
-	w.addNote("The landing of run " + r.Run + " had been cut off, and was taken back.")
+	note := "The landing of run " + r.Run + " had been cut off, and was taken back"
+	if r.Waited {
+		note += "; it waits for review again"
+	}
+	w.addNote(note + ".")
 	for _, n := range l.report.Notes {
 		w.addNote(n)
 	}

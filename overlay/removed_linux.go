@@ -6,6 +6,7 @@ import "slices"
 // run that removes a directory has not seen what someone wrote into it meanwhile. It reports whether
 // the path will be gone. inside is set where path lies in a directory that was removed.
 func (c *collector) removed(p place, path string, host inode, inside bool) (gone bool, err error) {
+	c.note(p, path, host)
 	isDir := host.kind == directory
 	ignored := c.filter.ignored(path, isDir)
 	switch {
@@ -28,7 +29,7 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 		return c.removedDir(p, path, host, inside)
 	}
 	ch := change{kind: remove, path: path, host: host, unit: p.unit}
-	if p.swapped || c.touched(host) {
+	if p.swapped || c.touched(path, host) {
 		ch.conflict = true
 	} else if !ignored {
 		ch.deleted = []string{path}
@@ -41,7 +42,7 @@ func (c *collector) removedDir(p place, path string, host inode, inside bool) (g
 	if err := c.alive(); err != nil {
 		return false, err
 	}
-	if p.swapped || c.swapped(p.host, host) {
+	if p.swapped || c.swapped(p, path, host) {
 		c.changes = append(c.changes, change{kind: remove, path: path, host: host, conflict: true, unit: p.unit})
 		return false, nil
 	}

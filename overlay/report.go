@@ -11,6 +11,7 @@ import (
 // is empty and was not emptied by withholding. Every list is sorted by path.
 type Report struct {
 	Landed    bool
+	Waiting   string // the run that waits for review; then Landed is false, and the lists say what would land
 	Added     []string
 	Modified  []string
 	Deleted   []string
@@ -43,11 +44,15 @@ const (
 //
 //	workspace: 1 added, 2 modified, 1 deleted: a.txt, b.txt, c.txt, d.txt
 //	workspace: 1 modified: b.txt; 1 conflict: a.txt changed meanwhile and was kept, this run's version is a.txt.conflict-7f3a
+//	workspace: not landed: 2 modified wait for review: a.txt, b.txt (airlock land 7f3a)
 //	workspace: discarded 3 changes (timeout)
 //	workspace: no changes
 //
 // Deletions are named first, so that a long list never hides one.
 func (r Report) Summary() string {
+	if r.Waiting != "" {
+		return r.waits()
+	}
 	if !r.Landed {
 		if r.Discarded == 0 {
 			return "workspace: no changes"
@@ -59,7 +64,7 @@ func (r Report) Summary() string {
 		return s
 	}
 	var parts []string
-	if changes := r.changes(); changes != "" {
+	if changes := r.changes(""); changes != "" {
 		parts = append(parts, changes)
 	}
 	if len(r.Conflicts) > 0 {
@@ -71,8 +76,31 @@ func (r Report) Summary() string {
 	return "workspace: " + strings.Join(parts, "; ")
 }
 
-// changes names what landed, "" if nothing did.
-func (r Report) changes() string {
+// waits is the Summary of what waits for review, or, with a Reason, goes on to.
+func (r Report) waits() string {
+	hint := " (airlock land " + r.Waiting + ")"
+	if r.Reason != "" {
+		return "workspace: nothing landed: " + r.Reason + "; the run waits on" + hint
+	}
+	verb := " wait for review"
+	if len(r.Added)+len(r.Modified)+len(r.Deleted) == 1 {
+		verb = " waits for review"
+	}
+	var parts []string
+	if changes := r.changes(verb); changes != "" {
+		parts, verb = append(parts, changes), ""
+	} else if len(r.Conflicts) == 1 {
+		verb = " waits for review"
+	}
+	if len(r.Conflicts) > 0 {
+		parts = append(parts, count(len(r.Conflicts), "conflict")+verb+": "+
+			list(r.Conflicts, conflictsShown, func(c Conflict) string { return quoteItem(c.Path) + " changed meanwhile" }))
+	}
+	return "workspace: not landed: " + strings.Join(parts, "; ") + hint
+}
+
+// changes counts what landed, with a verb, and names it; "" if nothing did.
+func (r Report) changes(verb string) string {
 	var counts []string
 	for _, c := range []struct {
 		n    int
@@ -86,7 +114,7 @@ func (r Report) changes() string {
 		return ""
 	}
 	names := slices.Concat(r.Deleted, r.Modified, r.Added)
-	return strings.Join(counts, ", ") + ": " + list(names, namesShown, quoteItem)
+	return strings.Join(counts, ", ") + verb + ": " + list(names, namesShown, quoteItem)
 }
 
 func (r Report) conflicts() string {

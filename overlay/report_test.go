@@ -37,6 +37,22 @@ func TestSummary(t *testing.T) {
 			Report{Landed: true, Added: []string{"My file", "a, b", " c", "d; 1 conflict: e changed meanwhile and was kept", "f and 3 more"}},
 			`workspace: 5 added: My file, "a, b", " c", "d; 1 conflict: e changed meanwhile and was kept", "f and 3 more"`,
 		},
+		{
+			Report{Waiting: "7f3a", Modified: []string{"a.txt", "b.txt"}},
+			"workspace: not landed: 2 modified wait for review: a.txt, b.txt (airlock land 7f3a)",
+		},
+		{
+			Report{Waiting: "7f3a", Deleted: []string{"a"}, Conflicts: []Conflict{{"b", ""}, {"c", ""}}},
+			"workspace: not landed: 1 deleted waits for review: a; 2 conflicts: b changed meanwhile, c changed meanwhile (airlock land 7f3a)",
+		},
+		{
+			Report{Waiting: "7f3a", Conflicts: []Conflict{{"b", ""}}},
+			"workspace: not landed: 1 conflict waits for review: b changed meanwhile (airlock land 7f3a)",
+		},
+		{
+			Report{Waiting: "7f3a", Reason: "conflict: b changed meanwhile", Conflicts: []Conflict{{"b", ""}}},
+			"workspace: nothing landed: conflict: b changed meanwhile; the run waits on (airlock land 7f3a)",
+		},
 		{Report{Discarded: 3, Reason: "timeout"}, "workspace: discarded 3 changes (timeout)"},
 		{Report{Discarded: 1}, "workspace: discarded 1 change"},
 	} {

@@ -163,6 +163,9 @@ type fixture struct {
 	state string
 	*Workspace
 	runs int
+	// review says what lands runs: nothing if "", else a review. The host does what it does meanwhile
+	// "before" it, or "after" the run began to wait.
+	review string
 }
 
 // bases are directories on the filesystems that the tests go through.
@@ -273,8 +276,18 @@ func (f *fixture) landed(script, meanwhile string) Report {
 	f.t.Helper()
 	txn := f.begin()
 	runOn(f.t, txn.Layers(), script)
+	if f.review == "after" {
+		parked := f.park(txn)
+		if meanwhile != "" {
+			f.host(meanwhile)
+		}
+		return f.reviewed(parked)
+	}
 	if meanwhile != "" {
 		f.host(meanwhile)
+	}
+	if f.review != "" {
+		return f.reviewed(f.park(txn))
 	}
 	return f.land(txn)
 }

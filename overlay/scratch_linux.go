@@ -27,6 +27,7 @@ import (
 //	BASE/SERVER/RUN/inner-N    the layer of the Nth thing that is mounted in the workspace
 //	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
 //	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
+//	BASE/waiting/RUN/          a run that waits for review: its layer, and a record
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
 //	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
 //
@@ -39,6 +40,7 @@ const (
 	interruptedPrefix = "interrupted-"
 	landingName       = "landing"
 	historyName       = "history"
+	waitingName       = "waiting"
 )
 
 // scratch is one server's part of it.
@@ -159,7 +161,7 @@ func (s *scratch) ours() error {
 	}
 	for _, name := range names {
 		switch {
-		case name == "lock", name == ".gitignore", name == historyName:
+		case name == "lock", name == ".gitignore", name == historyName, name == waitingName:
 		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName.MatchString(name):
 		default:
 			return fmt.Errorf("%s is there and not airlock's own: %s is in it", Quote(s.base.path), Quote(name))
@@ -295,6 +297,14 @@ func (s *scratch) close() error {
 	names, err := s.base.list("")
 	if err != nil {
 		return err
+	}
+	if slices.Contains(names, waitingName) {
+		if err := unix.Unlinkat(s.base.fd, waitingName, unix.AT_REMOVEDIR); err == unix.ENOTEMPTY {
+			return nil
+		} else if err != nil {
+			return s.base.fail("remove", waitingName, err)
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return n == waitingName })
 	}
 	for _, n := range names {
 		if n != "lock" && n != ".gitignore" {

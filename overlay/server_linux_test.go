@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // The test binary is also a server: it opens a workspace and either dies in the middle of a run or
@@ -172,4 +174,20 @@ func TestServers(t *testing.T) {
 	if left := f.host("find . -name '.airlock*'"); left != "" {
 		t.Errorf("left: %s", left)
 	}
+}
+
+// TestOverlappingModes: a landing that goes over a directory does not take back the mode that another
+// gave it meanwhile.
+func TestOverlappingModes(t *testing.T) {
+	f := onDisk(t, "mkdir d; chmod 755 d; echo 1 > d/x; echo 1 > d/y")
+	first, second := f.begin(), f.begin()
+	run(t, first.Layer(), "chmod 700 d; echo first > d/x")
+	run(t, second.Layer(), "echo second > d/y")
+	f.land(first)
+	report := f.land(second)
+	want := Report{Landed: true, Modified: []string{"d/y"}, Conflicts: []Conflict{{"d", ""}}}
+	if diff := cmp.Diff(want, report); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	f.host("test $(stat -c %a d) = 700; grep -qx first d/x; grep -qx second d/y")
 }

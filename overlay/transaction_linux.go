@@ -14,8 +14,8 @@ import (
 )
 
 // Txn is one transaction: a layer, and the moment from which on a change of the workspace is
-// someone else's. It ends with one call of Land or Discard, whatever that returns; the layer is
-// gone then.
+// someone else's. It ends with one call of Land, Park or Discard, whatever that returns; the layer is
+// gone then, or waits for review.
 type Txn struct {
 	w       *Workspace
 	run     string
@@ -30,6 +30,9 @@ type Txn struct {
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
 	base    gitBase           // what the landing compares git's index with
+	filter  filter            // of parked
+	noted   sightings         // set while what waits for review is judged for the first time
+	parked  *waitingRecord    // of a run that waited for review, once it lands or is shown
 	git     *Txn              // of the git directory outside of the workspace that the run uses; nil if none
 	via     string            // see Layer
 	shared  *sharedGit        // of a git directory that is a linked worktree's: what may land
@@ -45,11 +48,14 @@ type Txn struct {
 // Begin starts a transaction. run names it: letters a to z and digits, at most 64, unused by any
 // other transaction of this server that has not ended.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
-	if run == "" || len(run) > 64 || strings.Trim(run, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+	if !isRunID(run) {
 		return nil, fmt.Errorf("overlay: %q is not the id of a run", run)
 	}
 	if err := w.unmoved(); err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
+	}
+	if i, err := statAt(w.scratch.base.fd, joinPath(waitingName, run)); err == nil && i.kind != absent {
+		return nil, fmt.Errorf("overlay: %s is the id of a run that waits for review", run)
 	}
 	dir, err := w.scratch.server.mkdir(run, w.scratch.mode)
 	if err != nil {
@@ -71,6 +77,9 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if t.away != nil {
+		if t.w.config.LandOn == "review" {
+			return fmt.Errorf("what waits for review (workspace.land_on) waits on the filesystem of %s, which can't hold the layers of runs", Quote(t.w.root.path))
+		}
 		if t.layers, err = t.away.server.mkdir(t.run, t.away.mode); err != nil {
 			t.layers = t.dir
 			return err
@@ -264,12 +273,25 @@ func (t *Txn) Discard(reason string) (Report, error) {
 }
 
 // end removes the layer, or puts it aside where that would lose something.
-func (t *Txn) end() (err error) {
+func (t *Txn) end() error {
+	var away error
+	if t.git != nil {
+		away = t.git.end()
+	}
+	t.close()
+	if t.layers != nil && t.layers != t.dir {
+		away = errors.Join(away, removeTree(t.away.server.fd, t.run))
+	}
+	if t.stuck {
+		return away // it was put aside
+	}
+	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
+}
+
+// close ends the transaction without a look at what is on the disk.
+func (t *Txn) close() {
 	t.ended = true
 	t.base.close()
-	if t.git != nil {
-		err = t.git.end()
-	}
 	for _, dir := range []*tree{t.upper, t.landing} {
 		if dir != nil {
 			dir.close()
@@ -281,14 +303,8 @@ func (t *Txn) end() (err error) {
 	for _, l := range t.inner {
 		l.close()
 	}
-	defer t.dir.close()
-	away := err
 	if t.layers != nil && t.layers != t.dir {
 		t.layers.close()
-		away = errors.Join(err, removeTree(t.away.server.fd, t.run))
 	}
-	if t.stuck {
-		return away // it was put aside
-	}
-	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
+	t.dir.close()
 }

@@ -123,10 +123,10 @@ func travels(name string) bool {
 	return strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")
 }
 
-// refresh notes anew what the landing of an undo put: dropping the other names that it had in the
-// history moved its ctimes.
+// refresh notes anew what the landing of an undo put, or of a run that waited: dropping the other names
+// that it had in the history, or in the layer that waited, moved its ctimes.
 func (l *lander) refresh(r record, base *tree) error {
-	m, err := takeMarker(context.Background(), l.t.dir)
+	m, err := takeMarker(context.Background(), base)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (l *lander) refresh(r record, base *tree) error {
 			entry.Steps[i].Landed = recordInode(now)
 		}
 	}
-	if entry.Marker != nil {
+	if entry.Marker != nil && (!r.Waited || l.asPut()) {
 		entry.Marker = &recordedStamp{m.at.sec, m.at.nsec}
 	}
 	text, err := entry.encode()

@@ -73,6 +73,25 @@ func (w *Workspace) AllowGit(rule func(dir string) error) {}
 // TakeNotes returns nothing.
 func (w *Workspace) TakeNotes() []string { return nil }
 
+// Park fails.
+func (t *Txn) Park(ctx context.Context) (Report, error) { return Report{}, errUnsupported }
+
+// Waiting fails.
+func (w *Workspace) Waiting(ctx context.Context) ([]Waiting, error) { return nil, errUnsupported }
+
+// LandWaiting fails.
+func (w *Workspace) LandWaiting(ctx context.Context, run string) (Report, error) {
+	return Report{}, errUnsupported
+}
+
+// DiscardWaiting fails.
+func (w *Workspace) DiscardWaiting(ctx context.Context, run string) (Report, error) {
+	return Report{}, errUnsupported
+}
+
+// WaitingIn returns nothing.
+func WaitingIn(stateDir string) ([]WaitingRuns, error) { return nil, nil }
+
 // Refuse changes nothing.
 func (w *Workspace) Refuse(lower string) bool { return false }
 

@@ -95,6 +95,7 @@ const maxPaths = 1000
 func withReport(result Result, report overlay.Report) Result {
 	result.WorkspaceLine, result.WithheldLine = report.Summary(), report.WithheldLine()
 	result.Notes = append(result.Notes, report.Notes...)
+	result.Waiting = report.Waiting
 	var cut []string
 	ws := &result.Workspace
 	ws.Landed, ws.Discarded = report.Landed, report.Discarded

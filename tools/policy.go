@@ -9,7 +9,8 @@ import (
 type Policy struct {
 	// Direct says that runs are not sandboxed, and write straight to the workspace.
 	Direct bool
-	// LandOn is "success" or "exit": whether a run lands that exited with another status than 0.
+	// LandOn is "success" or "exit": whether a run lands that exited with another status than 0; or
+	// "review": a run that exited with 0 waits for the user.
 	LandOn string
 	// Network is "deny", "allowlist" or "allow".
 	Network string
@@ -33,6 +34,8 @@ func (p Policy) Describe() string {
 		switch p.LandOn {
 		case "exit":
 			b.WriteString("The changes of a run that ends by itself, with whatever exit status, land in the workspace as one transaction; on_failure=\"discard\" keeps those of a failed run out. ")
+		case "review":
+			b.WriteString("The changes of a run that exits with 0 do not land: they wait until the user has reviewed them, and later runs do not see them; after any other exit they are discarded, unless on_failure=\"keep\". ")
 		default:
 			b.WriteString("The changes of a run that exits with 0 land in the workspace as one transaction; after any other exit they are discarded, unless on_failure=\"keep\". ")
 		}
@@ -78,13 +81,19 @@ func (p Policy) instructions() string {
 	if p.Direct {
 		b.WriteString("- There is no sandbox and no transaction here: everything that a run does is done, and stays done.\n")
 	} else {
-		b.WriteString("- Each call is one transaction. If it ends well, its changes land in the workspace together; else it is as if it had never run. The line \"workspace: …\" of each result says which.\n")
+		if p.LandOn == "review" {
+			b.WriteString("- Each call is one transaction. If it ends well, its changes wait until the user lands them (airlock land RUN); else it is as if it had never run. No later call sees what waits, so do in one call what belongs together, and tell the user what waits. The line \"workspace: …\" of each result says which.\n")
+		} else {
+			b.WriteString("- Each call is one transaction. If it ends well, its changes land in the workspace together; else it is as if it had never run. The line \"workspace: …\" of each result says which.\n")
+		}
 		b.WriteString("- So let a command fail if its work is not to stay (set -e, &&), and pass on_failure=\"keep\" where it may fail and its files are wanted all the same, as with tests that write reports.\n")
 		b.WriteString("- Calls share nothing but the workspace: no variables, no working directory, no background processes, no files in /tmp or the home directory. Put what belongs together into one call; write what is to last into the workspace.\n")
 		b.WriteString("- A file that someone else changed while a run was going is not overwritten: the result names it as a conflict, and where the run's version is. Changes of files that make the host run something (git hooks, editor settings and the like) are withheld and named.\n")
 	}
 	if p.Order == "parallel" {
 		b.WriteString("- Calls that are sent at once run side by side; send those that build on each other one after the other.\n")
+	} else if p.LandOn == "review" {
+		b.WriteString("- Calls that are sent at once run in their order.\n")
 	} else {
 		b.WriteString("- Calls that are sent at once run in their order, each on what the one before landed.\n")
 	}

@@ -12,7 +12,7 @@ import (
 func policies() []Policy {
 	var ps []Policy
 	for _, direct := range []bool{false, true} {
-		for _, landOn := range []string{"success", "exit"} {
+		for _, landOn := range []string{"success", "exit", "review"} {
 			for _, network := range []string{"deny", "allowlist", "allow"} {
 				for _, order := range []string{"arrival", "parallel"} {
 					p := Policy{Direct: direct, LandOn: landOn, Network: network, Order: order, Limits: DefaultLimits()}
@@ -52,20 +52,24 @@ func TestTextsFollowThePolicy(t *testing.T) {
 	for _, p := range policies() {
 		d := p.Describe()
 		for text, want := range map[string]bool{
-			"NOT sandboxed":             p.Direct,
-			"exits with 0 land":         !p.Direct && p.LandOn == "success",
-			"whatever exit status":      !p.Direct && p.LandOn == "exit",
-			"no network":                p.Network == "deny",
-			"*.some-host-0.example":     p.Network == "allowlist",
-			"and 20 more":               p.Network == "allowlist",
-			"The network is reachable.": p.Network == "allow" && p.Direct,
-			"Every public address":      p.Network == "allow" && !p.Direct,
-			"2m a run":                  true,
-			"at most 1h":                true,
+			"NOT sandboxed":               p.Direct,
+			"exits with 0 land":           !p.Direct && p.LandOn == "success",
+			"whatever exit status":        !p.Direct && p.LandOn == "exit",
+			"until the user has reviewed": !p.Direct && p.LandOn == "review",
+			"no network":                  p.Network == "deny",
+			"*.some-host-0.example":       p.Network == "allowlist",
+			"and 20 more":                 p.Network == "allowlist",
+			"The network is reachable.":   p.Network == "allow" && p.Direct,
+			"Every public address":        p.Network == "allow" && !p.Direct,
+			"2m a run":                    true,
+			"at most 1h":                  true,
 		} {
 			if strings.Contains(d, text) != want {
 				t.Errorf("%q in %q: want %v", text, d, want)
 			}
+		}
+		if says := strings.Contains(p.instructions(), "wait until the user lands them"); says != (!p.Direct && p.LandOn == "review") {
+			t.Errorf("the instructions speak of a review: %v, with %+v", says, p)
 		}
 		if open := *annotations(p).OpenWorldHint; open != (p.Direct || p.Network != "deny") {
 			t.Errorf("openWorldHint is %v with %+v", open, p)

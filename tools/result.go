@@ -1,6 +1,10 @@
 package tools
 
-import "airlock/proxy"
+import (
+	"fmt"
+
+	"airlock/proxy"
+)
 
 // Status says how a call ended.
 type Status = string
@@ -38,6 +42,10 @@ type Result struct {
 	// Notes are further facts that the model needs, a sentence each.
 	Notes []string `json:"notes"`
 
+	// Waiting is the run whose changes wait for review, "" if they do not. The structure says so in a
+	// note, the text in the line on the workspace.
+	Waiting string `json:"-"`
+
 	// Reason is the cause, with the mend, of StatusRefused and StatusError. The structure has it as
 	// the first of the notes.
 	Reason string `json:"-"`
@@ -47,7 +55,7 @@ type Result struct {
 	WithheldLine  string `json:"-"`
 }
 
-// Workspace is what a call did to the workspace. Paths are relative to it and printable.
+// Workspace is what a call did to the workspace, or would do to it once it is reviewed. Paths are relative to it and printable.
 type Workspace struct {
 	Landed    bool       `json:"landed"`
 	Added     []string   `json:"added"`
@@ -91,6 +99,9 @@ func (r Result) structured() Result {
 	if r.Reason != "" {
 		r.Notes = append([]string{r.Reason}, r.Notes...)
 	}
+	if r.Waiting != "" {
+		r.Notes = append([]string{fmt.Sprintf(reviewNote, r.Waiting)}, r.Notes...)
+	}
 	r.Notes = present(r.Notes)
 	r.Network.Denied = present(r.Network.Denied)
 	w := &r.Workspace
@@ -98,6 +109,9 @@ func (r Result) structured() Result {
 	w.Conflicts, w.Withheld = present(w.Conflicts), present(w.Withheld)
 	return r
 }
+
+// reviewNote is what the structure says of changes that wait.
+const reviewNote = "nothing landed yet: the changes wait for the user's review (airlock land %s), and later runs do not see them"
 
 // present returns s, or an empty slice where s is nil.
 func present[T any](s []T) []T {

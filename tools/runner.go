@@ -238,16 +238,19 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	return ended(exit), nil
 }
 
-// finish lands or discards, by how the run ended. The end of the call ends a landing that still looks at
+// finish lands, leaves for review or discards, by how the run ended. The end of the call ends a landing that still looks at
 // what there is to land, and never one that has begun to change the workspace: all or nothing.
 func (w *WorkspaceRunner) finish(call context.Context, txn *overlay.Txn, result Result, onFailure string) (overlay.Report, error) {
 	if w.lands(result, onFailure) {
+		if w.policy.LandOn == "review" {
+			return txn.Park(call)
+		}
 		return txn.Land(call)
 	}
 	return txn.Discard(discardReason(result))
 }
 
-// lands decides whether a run's changes are promoted: only after its own exit, and with a status other
+// lands decides whether a run's changes are promoted, at once or once they are reviewed: only after its own exit, and with a status other
 // than 0 only if the call, or else the policy, says so.
 func (w *WorkspaceRunner) lands(result Result, onFailure string) bool {
 	if result.Status != StatusExited || result.ExitCode == nil {
