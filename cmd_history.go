@@ -46,7 +46,8 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 		printError(a.stderr, err)
 		return exitFailed
 	}
-	w, err := openLayers(s.places, o, a.environ)
+	// What the person does with the history is not what runs may do.
+	w, err := o.transactions(s.places, "overlay", a.environ)
 	if err != nil {
 		printError(a.stderr, err)
 		return exitFailed

@@ -46,7 +46,7 @@ func (c Config) Validate() error {
 	); err != nil {
 		return err
 	}
-	if err := c.checkDirect(); err != nil {
+	if err := errors.Join(c.checkHide(), c.checkDirect()); err != nil {
 		return err
 	}
 	var errs []error
@@ -54,6 +54,17 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("%s: "+notSupported, key))
 	}
 	return errors.Join(errs...)
+}
+
+// checkHide reads sandbox.hide as those do who carry it out.
+func (c Config) checkHide() error {
+	if _, err := overlay.NewHidden(c.Sandbox.Hide); err != nil {
+		return fmt.Errorf("sandbox.hide%w", err)
+	}
+	if len(c.Sandbox.Hide) > 0 && c.Unconfined() {
+		return errors.New(`sandbox.hide: nothing hides a path from a run without a sandbox; leave it out, or take another sandbox.backend than "direct"`)
+	}
+	return nil
 }
 
 // Unconfined reports whether runs are not isolated at all.

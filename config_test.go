@@ -129,6 +129,8 @@ func TestUserFileFaults(t *testing.T) {
 		{"not supported", "\n[packages]\napprove = \"never\"\nallow = [\"six\"]\n", "FILE:3: packages.approve: not supported yet\nFILE:4: packages.allow: not supported yet"},
 		{"direct alone", "[sandbox]\nbackend = \"direct\"\n", `FILE:2: sandbox.backend: "direct" isolates nothing; write workspace.mode = "direct" and network.mode = "allow" beside it to say that you know, or take another backend`},
 		{"direct with half of it", "[sandbox]\nbackend = \"direct\"\n[workspace]\nmode = \"direct\"\n", `FILE:2: sandbox.backend: "direct" isolates nothing; write network.mode = "allow" beside it to say that you know, or take another backend`},
+		{"bad glob", "[sandbox]\nhide = [\".env\",\n  \"a/../b\"]\n", `FILE:2: sandbox.hide[1]: "a/../b" is not a glob: it holds the name ".."`},
+		{"nothing hides", "[sandbox]\nbackend = \"direct\"\nhide = [\".env\"]\n[workspace]\nmode = \"direct\"\n[network]\nmode = \"allow\"\n", `FILE:3: sandbox.hide: nothing hides a path from a run without a sandbox; leave it out, or take another sandbox.backend than "direct"`},
 		{"direct mode alone", "[workspace]\nmode = \"direct\"\n", `FILE:2: workspace.mode: not supported yet`},
 		{"no value", "[limits]\ntimeout =\n", `FILE:2: limits.timeout: expected value but found '\n' instead`},
 		{"mark", "\ufeff[limits]\n", `FILE:1: begins with a byte order mark`},

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"airlock/internal/units"
 	"airlock/proxy"
@@ -12,7 +13,7 @@ import (
 // that is no wider than the user's.
 type narrowing struct {
 	adds    bool
-	narrows func(user, project any) bool // nil with adds; equal values narrow
+	narrows func(user, project any) bool // with adds, nil is that any entry does; equal values narrow
 }
 
 // narrowings is every key that a project policy may set. A key that isn't here widens by being set.
@@ -21,7 +22,7 @@ type narrowing struct {
 //	workspace.land_on   exit, success, review
 //	workspace.protect   added to the user's
 //	sandbox.backend     direct, auto, then native or bwrap, of which neither is stricter
-//	sandbox.hide        added to the user's
+//	sandbox.hide        added to the user's, without "!"
 //	limits.*            smaller; for cpu, where 0 is all cores, any number is smaller than 0
 //	limits.enforce      best, strict
 //	network.mode        allow, allowlist, deny
@@ -35,7 +36,7 @@ var narrowings = map[string]narrowing{
 	"workspace.land_on":  {narrows: stricter(rank{"exit": 0, "success": 1, "review": 2})},
 	"workspace.protect":  {adds: true},
 	"sandbox.backend":    {narrows: stricter(rank{"direct": 0, "auto": 1, "native": 2, "bwrap": 2})},
-	"sandbox.hide":       {adds: true},
+	"sandbox.hide":       {adds: true, narrows: takesNothingBack},
 	"limits.timeout":     {narrows: smaller[units.Duration]},
 	"limits.max_timeout": {narrows: smaller[units.Duration]},
 	"limits.wait":        {narrows: smaller[units.Duration]},
@@ -75,6 +76,11 @@ func smaller[T cmp.Ordered](user, project any) bool {
 func fewerCores(user, project any) bool {
 	mine, theirs := user.(float64), project.(float64)
 	return theirs == mine || theirs > 0 && (mine == 0 || theirs < mine)
+}
+
+// takesNothingBack refuses the entries of a list of globs that show again what others hide.
+func takesNothingBack(_, project any) bool {
+	return !slices.ContainsFunc(project.([]string), func(glob string) bool { return strings.HasPrefix(glob, "!") })
 }
 
 func coveredPatterns(user, project any) bool {

@@ -72,6 +72,9 @@ func (p *projectPolicy) changes(user settings) ([]change, error) {
 		switch {
 		case may && n.adds:
 			c.to = union(c.from.([]string), theirs.([]string))
+			if n.narrows != nil && !n.narrows(c.from, theirs) {
+				c.widens = "takes back what others in the list say"
+			}
 		case may && user.overrides(key):
 			continue // a flag or a variable wins anyway
 		case may:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	options.Network = o.network.current
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
-		if options.Layers, err = openLayers(p, o, environ); err != nil {
+		if options.Layers, err = o.transactions(p, o.settings.Workspace.Mode, environ); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
 		options.Layers.AllowGit(o.allowGit)
@@ -51,6 +52,25 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 		}
 	}
 	return tools.NewRunner(options), nil
+}
+
+// transactions opens the transactions of the workspace, as the settings have them but for the mode.
+func (o opened) transactions(p places, mode string, environ []string) (*overlay.Workspace, error) {
+	hidden, err := overlay.NewHidden(o.settings.Sandbox.Hide)
+	if err != nil {
+		return nil, err
+	}
+	config := o.settings.Workspace
+	config.Mode = mode
+	w, err := overlay.Open(o.dir, p.state, config)
+	if err != nil {
+		return nil, err
+	}
+	w.SetGitUser(gitUser(p, o.dir, environ))
+	if err := w.Hide(hidden); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
 }
 
 // leftOfLandings says, a sentence each, where the remains of landings are that could not be taken back.
@@ -93,12 +113,14 @@ func unheld(backend sandbox.Backend, l tools.Limits) []string {
 // describe is what the tools' descriptions say of the settings.
 func (s settings) describe() tools.Policy {
 	return tools.Policy{
-		Direct:  s.Unconfined(),
-		LandOn:  s.Workspace.LandOn,
-		Network: s.Network.Mode,
-		Allow:   s.Network.Allow,
-		Order:   s.Workspace.Order,
-		Limits:  s.Limits,
+		Direct:   s.Unconfined(),
+		ReadOnly: s.Workspace.Mode == "readonly",
+		Hides:    len(s.Sandbox.Hide) > 0,
+		LandOn:   s.Workspace.LandOn,
+		Network:  s.Network.Mode,
+		Allow:    s.Network.Allow,
+		Order:    s.Workspace.Order,
+		Limits:   s.Limits,
 	}
 }
 
@@ -122,6 +144,10 @@ func (o opened) view(system *sandbox.System, environ []string) (tools.View, erro
 	if system.Visible("/bin/bash") {
 		shell = "/bin/bash"
 	}
+	hidden, err := overlay.NewHidden(o.settings.Sandbox.Hide)
+	if err != nil {
+		return tools.View{}, err
+	}
 	account := system.Account
 	env := []string{
 		"PATH=" + strings.Join(system.Path, ":"),
@@ -142,13 +168,17 @@ func (o opened) view(system *sandbox.System, environ []string) (tools.View, erro
 		Mounts:    mounts,
 		Env:       lastOfEach(append(env, o.settings.Sandbox.Environ(environ)...)),
 		Shell:     shell,
+		Hidden:    hidden,
 		Python: envs.FindOptions{
 			Config:       o.settings.Python.Interpreter,
 			Workspace:    o.dir,
 			Path:         lookup(environ, "PATH"),
 			PyenvVersion: lookup(environ, "PYENV_VERSION"),
 			Visible: func(path string) bool {
-				return o.settings.Unconfined() || liesIn(path, o.dir) || system.Visible(path)
+				if rel, err := filepath.Rel(o.dir, path); err == nil && filepath.IsLocal(rel) {
+					return !hidden.Hides(filepath.ToSlash(rel), false)
+				}
+				return o.settings.Unconfined() || system.Visible(path)
 			},
 		},
 	}, nil

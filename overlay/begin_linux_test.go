@@ -131,6 +131,8 @@ func TestPlaces(t *testing.T) {
 			dir := filepath.Join(base, "ws")
 			os.Mkdir(dir, 0o755)
 			os.WriteFile(filepath.Join(dir, "a"), []byte("1\n"), 0o644)
+			os.Mkdir(filepath.Join(dir, "secrets"), 0o755)
+			os.WriteFile(filepath.Join(dir, "secrets", "key"), []byte("1\n"), 0o644)
 			if tt.name == "inside" {
 				// Beside the workspace there is something that is not ours.
 				w, err := Open(dir, tt.state, Defaults())
@@ -151,6 +153,10 @@ func TestPlaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			hidden, _ := NewHidden([]string{"*", "!a", "!b", "!b/c", "!secrets", "upper/"})
+			if err := w.Hide(hidden); err != nil {
+				t.Fatal(err)
+			}
 			txn, err := w.Begin(context.Background(), "r1")
 			if err != nil {
 				t.Fatal(err)
@@ -158,7 +164,7 @@ func TestPlaces(t *testing.T) {
 			if !strings.HasPrefix(txn.Layer().Upper, tt.where) {
 				t.Errorf("the layer is %s, not in %s", txn.Layer().Upper, tt.where)
 			}
-			run(t, txn.Layer(), "! test -e .airlock; ! ls .airlock; echo 2 > a; mkdir b; echo 3 > b/c")
+			run(t, txn.Layer(), "! test -e .airlock || exit 9; ! test -e secrets/key || exit 9; test -d secrets; ! ls .airlock || exit 9; echo 2 > a; mkdir b; echo 3 > b/c")
 			report, err := txn.Land(context.Background())
 			if err != nil {
 				t.Fatal(err)

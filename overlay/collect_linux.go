@@ -24,6 +24,7 @@ type collector struct {
 	units   map[string]*unitState // by unit: the git directories that the walk goes through
 	gitUser GitUser
 	targets map[string]bool // the patterns of what git's configuration sends git to
+	hiding  []hidingDir     // what the mask showed of the workspace's directories
 
 	begin   stamp
 	trusted bool
@@ -53,7 +54,7 @@ type collector struct {
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper.trailing(), host: t.w.root.trailing(),
-		state: t.w.state, filter: t.w.filter,
+		state: t.w.state, filter: t.w.filter, hiding: t.hiding,
 		run: t.run, base: t.base, units: map[string]*unitState{}, gitUser: t.w.gitUser,
 		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes, noted: t.noted,
 		shut: map[uint64]uint32{}, linked: map[uint64]bool{},
@@ -182,6 +183,11 @@ func (c *collector) entry(p place, e entry) error {
 		return nil
 	case c.filter.ignored(e.path, isDir):
 		return nil
+	case c.filter.hides(e.path, isDir) || e.host.kind != absent && c.filter.hides(e.path, e.host.kind == directory):
+		if !e.gone {
+			c.withhold(e.path, whyHidden)
+		}
+		return nil
 	case e.gone:
 		_, err := c.removed(p, e.path, e.host, false)
 		return err
@@ -199,6 +205,13 @@ func (c *collector) entry(p place, e entry) error {
 	}
 	return c.putFile(p, e)
 }
+
+// whyHidden is why a change of a path that runs can't see does not land, and whyHolds why a directory stays.
+// The name of what it holds is not said: the run shall not learn it.
+const (
+	whyHidden = "hidden"
+	whyHolds  = "stays, with what is hidden in it"
+)
 
 // reserved names are those of airlock's own directories.
 func reserved(name string) bool {
@@ -291,9 +304,14 @@ func (c *collector) replaceDir(p place, e entry) error {
 	}
 	if !gone {
 		ch.conflict = c.dirTouched(e.path, e.host) || slices.ContainsFunc(c.changes[changes:], func(ch change) bool { return ch.conflict })
+		onlyHidden := !slices.ContainsFunc(c.withheld[withheld:], func(w Withheld) bool { return w.Why != whyHolds })
 		c.changes, c.withheld = c.changes[:changes], c.withheld[:withheld]
 		if !ch.conflict {
-			c.withhold(e.path, "in the place of protected paths")
+			why := "in the place of protected paths"
+			if onlyHidden {
+				why = "in the place of hidden paths"
+			}
+			c.withhold(e.path, why)
 			return nil
 		}
 		ch.host = e.host
@@ -339,6 +357,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	}
 	switch {
 	case e.run.mode == e.host.mode || !e.marks.copied && !next.opaque:
+	case e.marks.copied && c.shown(e.path, e.run.mode): // the host changed it
 	case c.filter.protected(e.path, directory, p.gits), c.filter.shared != nil && !c.filter.shared.own(e.path):
 		c.withhold(e.path, "protected")
 	default:
@@ -348,6 +367,11 @@ func (c *collector) mergeDir(p place, e entry) error {
 		})
 	}
 	return c.dir(next)
+}
+
+// shown reports whether a mask showed a directory with this mode when the run began.
+func (c *collector) shown(path string, mode uint32) bool {
+	return slices.ContainsFunc(c.hiding, func(d hidingDir) bool { return d.path == path && d.inode.mode == mode })
 }
 
 // hostHasMore reports whether a directory of the workspace has a name that the layer's has not.

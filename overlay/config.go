@@ -12,7 +12,8 @@ import (
 // [Defaults].
 type Config struct {
 	// Mode is "overlay" (runs write to a layer that lands or is discarded), "direct" (no transaction
-	// at all: the caller does not use this package) or "readonly".
+	// at all: the caller does not use this package) or "readonly" (there are views in place of
+	// transactions).
 	Mode string `toml:"mode"`
 
 	// LandOn says which runs land: "success" (exit status 0), "exit" (every normal exit) or "review"
@@ -89,16 +90,5 @@ func (c Config) Validate() error {
 
 // Unsupported names the keys that are set to something that does not function yet.
 func (c Config) Unsupported() []string {
-	var keys []string
-	for _, k := range []struct {
-		name string
-		set  bool
-	}{
-		{"workspace.mode", c.Mode == "readonly"},
-	} {
-		if k.set {
-			keys = append(keys, k.name)
-		}
-	}
-	return keys
+	return nil
 }

@@ -31,7 +31,7 @@ func TestConfig(t *testing.T) {
 	}
 	c := Defaults()
 	c.Mode, c.LandOn, c.Durable, c.Undo = "readonly", "review", true, 0
-	want := []string{"workspace.mode"}
+	var want []string
 	if diff := cmp.Diff(want, c.Unsupported()); diff != "" {
 		t.Errorf("unsupported (-want +got):\n%s", diff)
 	}

@@ -25,7 +25,7 @@ type copier struct {
 	copied func(path string, made inode, born stamp)
 	unread func(path string)
 	// skip says what is left out.
-	skip func(path string) bool
+	skip func(path string, k kind) bool
 }
 
 // tooLargeError says that a copy would go beyond its limit.
@@ -100,7 +100,7 @@ func (c *copier) room() error {
 
 // entry copies one entry with all that is in it.
 func (c *copier) entry(fromPath, toPath string, source inode) error {
-	if c.skip != nil && c.skip(fromPath) {
+	if c.skip != nil && c.skip(fromPath, source.kind) {
 		return nil
 	}
 	if err := c.grown(inodeCost); err != nil {

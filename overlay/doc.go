@@ -47,6 +47,9 @@
 //	waiting, err := w.Waiting(ctx)            // the newest first
 //	report, err = w.LandWaiting(ctx, "7f3a") // or w.DiscardWaiting
 //
+// A workspace whose mode is "readonly" has no transactions but views: what is mounted for a run shows the
+// workspace without what is hidden, and takes no writes.
+//
 // # How a conflict is found
 //
 // There is no copy of the workspace to compare with. Begin reads the clock that the filesystem stamps
@@ -74,6 +77,7 @@
 //     is, and the run's is put beside it as NAME.conflict-RUN.
 //   - to park: to keep a layer for a review in place of landing it. It waits then.
 //   - history: the landings that are done, with what they replaced, as far as [Config.Undo] goes.
+//   - mask: a lower layer above the workspace that hides paths of it from a run; see [Workspace.Hide].
 //   - git directory outside: one that the workspace's .git leads to and that does not lie in the workspace. It
 //     has a layer of its own, and both land together (see joint_linux.go).
 //   - withheld: a change that does not land though the run does, such as one of a protected path.
@@ -133,6 +137,11 @@
 //     has one of its own. A run can't take such a list away by replacing the file.
 //   - A path of more than 4,095 bytes does not land, though it can lie in the workspace.
 //   - What undo keeps is counted by the size of files, holes included.
+//   - What someone puts at a hidden path while a run goes on is hidden from that run only if something was
+//     there before, or a pattern names just that path, or all that its directory holds. What is hidden in one
+//     that someone makes or renames meanwhile shows.
+//   - The names of hidden files tell apart upper and lower case, on any filesystem, and another hard link
+//     with a name that is not hidden shows the file.
 //   - What is mounted in the workspace has a layer of its own in a run, and nothing that is changed there
 //     lands. In a user namespace no directory with a mount inside can be an overlay's lower layer: the
 //     run works on a private copy then, whose cost grows with the workspace.

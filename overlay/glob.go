@@ -12,7 +12,8 @@ import (
 //
 //   - a pattern without a slash, but for one at its end, matches a name at any depth;
 //   - any other is tied to the root of the workspace;
-//   - "*" and "?" and "[a-z]", "[!a-z]" match within a name, "\" takes the next character as it is;
+//   - "*" and "?" and "[a-z]", "[!a-z]", "[[:digit:]]" match within a name, "\" takes the next character
+//     as it is;
 //   - "**" as a whole name matches any number of names: "**/x", "a/**/b"; "a/**" is everything in a,
 //     but not a itself;
 //   - a slash at the end matches directories only;
@@ -67,17 +68,21 @@ func (g glob) match(path string, isDir bool) bool {
 }
 
 // matchNames is match for a path that was split already.
-func (g glob) matchNames(names []string, isDir bool) bool {
+func (g glob) matchNames(names []string, isDir bool) bool { return g.matches(names, isDir, true) }
+
+// matches matches the names of a path: all of them, or, if inside is set, those of a directory that it
+// lies in.
+func (g glob) matches(names []string, isDir, inside bool) bool {
 	// Classic backtracking to the last star is enough, since "**" takes any names: if the pattern
 	// matches at all, it matches with the shortest choice for every earlier star.
 	p, n, star, mark := 0, 0, -1, 0
 	for {
-		if p == len(g.names) && (n < len(names) || isDir || !g.dirOnly) {
+		if p == len(g.names) && (n < len(names) && inside || n == len(names) && (isDir || !g.dirOnly)) {
 			return true // what is left of names lies in a directory that matched
 		}
 		switch {
 		case p < len(g.names) && g.names[p] == anyNames && p == len(g.names)-1:
-			if n < len(names) && !(g.dirOnly && n == len(names)-1 && !isDir) {
+			if n < len(names) && (isDir || !g.dirOnly || inside && n < len(names)-1) {
 				return true // at least one name lies inside
 			}
 		case p < len(g.names) && g.names[p] == anyNames:
@@ -115,6 +120,22 @@ type token struct {
 	any    bool
 	negate bool
 	ranges [][2]rune // a literal is a range of one
+}
+
+// classes are what [:NAME:] stands for within brackets: of ASCII, as for git.
+var classes = map[string][][2]rune{
+	"alnum":  {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}},
+	"alpha":  {{'A', 'Z'}, {'a', 'z'}},
+	"blank":  {{' ', ' '}, {'\t', '\t'}},
+	"cntrl":  {{0, 0x1f}, {0x7f, 0x7f}},
+	"digit":  {{'0', '9'}},
+	"graph":  {{'!', '~'}},
+	"lower":  {{'a', 'z'}},
+	"print":  {{' ', '~'}},
+	"punct":  {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}},
+	"space":  {{'\t', '\r'}, {' ', ' '}},
+	"upper":  {{'A', 'Z'}},
+	"xdigit": {{'0', '9'}, {'A', 'F'}, {'a', 'f'}},
 }
 
 func nextToken(pattern string) (token, string, error) {
@@ -160,6 +181,15 @@ func nextClass(s string) (token, string, error) {
 		}
 		if s[0] == ']' && !first {
 			return t, s[1:], nil
+		}
+		if named, ok := strings.CutPrefix(s, "[:"); ok {
+			name, rest, closed := strings.Cut(named, ":]")
+			ranges, known := classes[name]
+			if !closed || !known {
+				return token{}, "", errors.New("a [: in brackets does not begin the name of a class, as in [[:alpha:]]")
+			}
+			t.ranges, s = append(t.ranges, ranges...), rest
+			continue
 		}
 		lo, _ := next()
 		hi := lo

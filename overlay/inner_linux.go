@@ -20,6 +20,7 @@ type innerLayer struct {
 	path     string // absolute
 	dir      *tree  // RUN/inner-N; nil with readOnly
 	upper    *tree
+	mask     *mask        // in dir; nil if nothing can be hidden there
 	copied   *privateCopy // stands in for an overlay, if it is not nil
 	readOnly bool
 }
@@ -31,7 +32,9 @@ func (l *innerLayer) layer() Layer {
 	case l.copied != nil:
 		return Layer{Lower: l.path, Copy: l.copied.tree.path}
 	}
-	return Layer{Lower: l.path, Upper: l.upper.path, Work: filepath.Join(l.dir.path, "work")}
+	layer := Layer{Lower: l.path, Upper: l.upper.path, Work: filepath.Join(l.dir.path, "work")}
+	layer.Mask = l.mask.path()
+	return layer
 }
 
 func (l *innerLayer) close() {
@@ -54,8 +57,8 @@ func (t *Txn) prepareMounts(ctx context.Context, root inode) error {
 		return err
 	}
 	if len(mounts) > 0 || t.w.isRefused(t.w.root.path) {
-		t.copied, err = newPrivateCopy(ctx, t.w.root, t.layers, "copy", t.w.copyLimit(), func(path string) bool {
-			return t.w.scratch.inside && path == insideName
+		t.copied, err = newPrivateCopy(ctx, t.w.root, t.layers, "copy", t.w.copyLimit(), func(path string, k kind) bool {
+			return t.w.scratch.inside && path == insideName || t.w.filter.hidden.Hides(path, k == directory)
 		})
 		if err != nil {
 			return t.uncopied(err)
@@ -64,6 +67,10 @@ func (t *Txn) prepareMounts(ctx context.Context, root inode) error {
 	var closed []string // hidden, or shown with all that is in it
 	for i, m := range mounts {
 		if reserved(baseName(m.path)) || slices.ContainsFunc(closed, func(dir string) bool { return strings.HasPrefix(m.path, dir+"/") }) {
+			continue
+		}
+		if t.w.filter.hidden.Hides(m.path, true) || t.w.filter.hidden.Hides(m.path, false) {
+			closed = append(closed, m.path)
 			continue
 		}
 		l, why := t.openMount(m)
@@ -163,14 +170,22 @@ func (t *Txn) prepareInner(ctx context.Context, l *innerLayer, name string, with
 	if l.upper, err = newUpper(l.dir, root, owner); err != nil {
 		return err
 	}
+	hidden := t.w.filter.hidden
 	if !within && !t.w.isRefused(l.path) {
-		return nil
+		if in := hidden.in(l.mount.path); in != nil {
+			m := masks{index: newHiddenIndex(hidden, lower, false)}
+			m.index.root.progress = in
+			l.mask, _, err = m.take(t.begin.at, l.dir)
+		}
+		return err
 	}
 	limit := t.w.copyLimit()
 	if limit > 0 && t.copied != nil {
 		limit = max(1, limit-t.copied.size)
 	}
-	if l.copied, err = newPrivateCopy(ctx, lower, l.dir, "copy", limit, nil); err != nil {
+	if l.copied, err = newPrivateCopy(ctx, lower, l.dir, "copy", limit, func(path string, k kind) bool {
+		return hidden.Hides(joinPath(l.mount.path, path), k == directory)
+	}); err != nil {
 		return fmt.Errorf("what is mounted at %s can't be shown, since it can't be the lower layer of an overlay, and a private copy of it does not fit or can't be made: %w", Quote(l.mount.path), err)
 	}
 	return nil

@@ -97,6 +97,8 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 	case len(e.path) >= unix.PathMax:
 		s.c.withhold(e.path, whyTooLong)
 	case s.c.filter.ignored(e.path, isDir):
+	case s.c.filter.hides(e.path, isDir):
+		s.c.withhold(e.path, whyHidden)
 	case e.run.kind == special:
 		s.c.withhold(e.path, e.run.what)
 	case isDir && s.c.protected(e.path, directory, p.gits):

@@ -75,7 +75,7 @@ func (t *Txn) wait(ctx context.Context, c *collector, report Report) error {
 	}
 	r := &waitingRecord{
 		Run: t.run, What: t.what, Time: time.Now(), Root: *recordInode(root), Trusted: c.trusted,
-		Protect: t.w.config.Protect, Ignore: t.w.config.Ignore, Report: recordReport(report),
+		Hide: t.w.filter.hidden.patterns, Protect: t.w.config.Protect, Ignore: t.w.config.Ignore, Report: recordReport(report),
 	}
 	if r.Bytes, err = layerUsage(ctx, t.upper, nil, t.modes); err != nil {
 		return err

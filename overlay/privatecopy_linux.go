@@ -35,7 +35,7 @@ type copiedEntry struct {
 }
 
 // newPrivateCopy copies what is in from to a new directory of dir.
-func newPrivateCopy(ctx context.Context, from, dir *tree, name string, limit int64, skip func(string) bool) (p *privateCopy, err error) {
+func newPrivateCopy(ctx context.Context, from, dir *tree, name string, limit int64, skip func(string, kind) bool) (p *privateCopy, err error) {
 	root, err := statAt(from.fd, "")
 	if err != nil {
 		return nil, err

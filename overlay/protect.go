@@ -33,6 +33,9 @@ type filter struct {
 	// would put a protected path elsewhere, under a name that nothing protects.
 	leading []glob
 	ignore  []glob
+	hidden  Hidden
+	// wasHidden is what was hidden from a run that waited for review.
+	wasHidden Hidden
 	// shared is set where the workspace is a repository that a linked worktree shares with others.
 	shared *sharedGit
 }
@@ -72,6 +75,11 @@ func (f *filter) add(pattern string) error {
 		}
 	}
 	return nil
+}
+
+// hides reports whether a path is hidden from runs, or was from the one that is judged.
+func (f filter) hides(path string, isDir bool) bool {
+	return f.hidden.Hides(path, isDir) || f.wasHidden.Hides(path, isDir)
 }
 
 // ignored reports whether changes of the path neither land nor are reported.

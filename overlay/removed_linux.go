@@ -14,6 +14,11 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 		return true, nil
 	case ignored && !inside:
 		return false, nil
+	case c.filter.hides(path, isDir):
+		if inside {
+			c.withhold(parentPath(path), whyHolds)
+		}
+		return false, nil
 	case reserved(baseName(path)):
 		c.withhold(path, "reserved name")
 		return false, nil

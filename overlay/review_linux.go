@@ -150,6 +150,10 @@ func (w *Workspace) resume(run string) (*Txn, error) {
 	c := w.config
 	c.Protect, c.Ignore = union(c.Protect, r.Protect), union(c.Ignore, r.Ignore)
 	if t.filter, err = newFilter(c); err == nil {
+		t.filter.hidden = w.filter.hidden
+		t.filter.wasHidden, err = NewHidden(r.Hide)
+	}
+	if err == nil {
 		t.landing, err = dir.mkdir(landingName, 0o700)
 	}
 	if err == nil {

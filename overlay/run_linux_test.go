@@ -85,12 +85,23 @@ func openLayer(l Layer) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("fsopen: %w", err)
 	}
-	for key, dir := range map[string]string{"lowerdir": l.Lower, "upperdir": l.Upper, "workdir": l.Work} {
-		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return -1, err
+	lower := []string{l.Lower}
+	if l.Mask != "" {
+		lower = []string{l.Mask, l.Lower}
+	}
+	for key, dirs := range map[string][]string{"lowerdir": lower, "upperdir": {l.Upper}, "workdir": {l.Work}} {
+		if dirs[0] == "" {
+			continue // a view
 		}
-		if err := unix.FsconfigSetString(fs, key, fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+		var paths []string
+		for _, dir := range dirs {
+			fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+			if err != nil {
+				return -1, err
+			}
+			paths = append(paths, fmt.Sprintf("/proc/self/fd/%d", fd))
+		}
+		if err := unix.FsconfigSetString(fs, key, strings.Join(paths, ":")); err != nil {
 			return -1, fmt.Errorf("fsconfig %s: %w", key, err)
 		}
 	}

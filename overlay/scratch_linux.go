@@ -27,6 +27,7 @@ import (
 //	BASE/SERVER/RUN/inner-N    the layer of the Nth thing that is mounted in the workspace
 //	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
 //	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
+//	BASE/SERVER/mask-N/        what hides paths from the runs that began with it
 //	BASE/waiting/RUN/          a run that waits for review: its layer, and a record
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
 //	BASE/interrupted-RUN/      a RUN whose landing could not be taken back: it can hold the only copy
@@ -60,11 +61,7 @@ type scratch struct {
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
 // makes this server's directory. beside allows the place beside the workspace.
 func openScratch(ctx context.Context, root *tree, owner inode, id, state string, doubt, beside bool) (*scratch, error) {
-	mode := uint32(0o700)
-	foreign := os.Geteuid() == 0 && owner.uid != 0
-	if foreign {
-		mode = 0o711 // runs have the owner's identity, and must get through
-	}
+	mode, foreign := scratchMode(owner)
 	var causes []error
 	for _, c := range []*scratch{
 		{base: &tree{path: filepath.Join(state, "layers")}},
@@ -85,6 +82,14 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 		causes = append(causes, err)
 	}
 	return nil, fmt.Errorf("overlay: no place for layers on the filesystem of %s: %w", root.path, errors.Join(causes...))
+}
+
+// scratchMode is the mode of the directories on the way to a layer, and whether somebody else's runs use it.
+func scratchMode(owner inode) (mode uint32, foreign bool) {
+	if os.Geteuid() == 0 && owner.uid != 0 {
+		return 0o711, true // runs have the owner's identity, and must get through
+	}
+	return 0o700, false
 }
 
 // open takes a place, if suits says that it is one.
@@ -113,11 +118,6 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 			}
 		}
 	}()
-	if i, err := statAt(s.base.fd, ""); err != nil {
-		return err
-	} else if i.uid != uint32(os.Geteuid()) || i.mode&0o022 != 0 {
-		return fmt.Errorf("%s is there and not ours alone", path)
-	}
 	if err := s.ours(); err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type Txn struct {
 	away    *scratch
 	upper   *tree
 	landing *tree // RUN/landing
+	mask    *mask // nil if nothing is hidden
+	hiding  []hidingDir
 	what    string
 	begin   marker
 	trusted bool
@@ -50,6 +52,9 @@ type Txn struct {
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	if !isRunID(run) {
 		return nil, fmt.Errorf("overlay: %q is not the id of a run", run)
+	}
+	if w.config.Mode == "readonly" {
+		return nil, errReadOnly
 	}
 	if err := w.unmoved(); err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
@@ -111,7 +116,13 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	}
 	// After the marker: a change that it does not show as one is in what is compared with.
 	t.base = openGitBase(t.w.root)
-	return t.prepareMounts(ctx, root)
+	if err := t.prepareMounts(ctx, root); err != nil || t.copied != nil {
+		return err // what is hidden is not in the copy
+	}
+	// After the marker: a mask repeats the modes of directories, and one that someone changes once it did
+	// is a conflict.
+	t.mask, t.hiding, err = t.w.masks.take(t.begin.at, t.w.maskPlace(t.away))
+	return err
 }
 
 // newUpper makes the two directories of a layer in dir. The root of the merged view shows what the upper's
@@ -203,6 +214,7 @@ func (t *Txn) Layer() Layer {
 		Lower: t.w.root.path,
 		Upper: t.upper.path,
 		Work:  filepath.Join(t.layers.path, "work"),
+		Mask:  t.mask.path(),
 		Via:   t.via,
 	}
 }
@@ -292,6 +304,8 @@ func (t *Txn) end() error {
 func (t *Txn) close() {
 	t.ended = true
 	t.base.close()
+	_ = t.w.masks.release(t.mask) // what can't be removed goes with this server's directory
+	t.mask = nil
 	for _, dir := range []*tree{t.upper, t.landing} {
 		if dir != nil {
 			dir.close()

@@ -27,6 +27,7 @@ type waitingRecord struct {
 	Modes    []recordedMode     `json:"modes,omitempty"`    // of entries of the layer, as the run left them
 	Copied   []rawPath          `json:"copied,omitempty"`   // files of the layer that are copies of the workspace's
 	Protect  []string           `json:"protect,omitempty"`  // globs that held then
+	Hide     []string           `json:"hide,omitempty"`
 	Ignore   []string           `json:"ignore,omitempty"`
 
 	Report *recordedReport `json:"report"` // what would have landed

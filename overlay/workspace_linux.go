@@ -24,10 +24,12 @@ type Workspace struct {
 	config  Config
 	filter  filter
 	gitUser GitUser
+	masks   *masks // nil if nothing is hidden
 	scratch *scratch
-	isGit   bool   // it is a git directory that is another workspace's
-	trusted bool   // ctimes of its filesystem can be trusted
-	hook    func() // see point
+	views   *scratch // where masks lie if that can't be scratch, or nil
+	isGit   bool     // it is a git directory that is another workspace's
+	trusted bool     // ctimes of its filesystem can be trusted
+	hook    func()   // see point
 
 	// gitRule judges directories outside that would be used as git directories; see AllowGit.
 	gitRule func(dir string) error
@@ -114,6 +116,10 @@ func (w *Workspace) open(stateDir string) (err error) {
 		if err != nil {
 			return err
 		}
+		if w.config.Mode == "readonly" {
+			w.scratch, err = w.openViews(doubt)
+			return err
+		}
 		if w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt, !w.isGit); err != nil {
 			return err
 		}
@@ -122,6 +128,36 @@ func (w *Workspace) open(stateDir string) (err error) {
 		}
 		return nil
 	})
+}
+
+// Hide keeps paths from the runs that begin from now on: they look absent, and what a run writes at one
+// does not land. It is called once, before the first transaction.
+func (w *Workspace) Hide(h Hidden) error {
+	if w.filter.hidden = h; len(h.rules) == 0 {
+		return nil
+	}
+	w.masks = &masks{index: newHiddenIndex(h, w.root, w.trusted)}
+	if !w.scratch.inside {
+		return nil
+	}
+	// One lower layer can't lie in another.
+	views, err := w.openViews(false)
+	if err != nil {
+		return fmt.Errorf("overlay: no place for what hides paths: %w", err)
+	}
+	w.views, w.masks.index.own = views, insideName
+	return nil
+}
+
+// maskPlace is where masks lie for runs whose layers lie away, if they do.
+func (w *Workspace) maskPlace(away *scratch) *tree {
+	switch {
+	case away != nil:
+		return away.server
+	case w.views != nil:
+		return w.views.server
+	}
+	return w.scratch.server
 }
 
 // changeRoot calls f, which may make and remove names of ours in the workspace, and leaves a
@@ -160,6 +196,9 @@ func (w *Workspace) Interrupted() []string {
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {
 	err := errors.Join(w.closeGits(), w.changeRoot(w.scratch.close))
+	if w.views != nil {
+		w.left = append(w.left, w.views)
+	}
 	if w.away != nil {
 		w.left = append(w.left, w.away)
 	}

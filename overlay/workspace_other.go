@@ -17,6 +17,9 @@ type Workspace struct{}
 // Open fails: transactions need overlayfs.
 func Open(dir, stateDir string, c Config) (*Workspace, error) { return nil, errUnsupported }
 
+// Hide fails.
+func (w *Workspace) Hide(h Hidden) error { return errUnsupported }
+
 // Interrupted returns nothing.
 func (w *Workspace) Interrupted() []string { return nil }
 
@@ -25,6 +28,18 @@ func (w *Workspace) SetGitUser(u GitUser) {}
 
 // Begin fails.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) { return nil, errUnsupported }
+
+// View is the workspace for one run that may only read it.
+type View struct{}
+
+// View fails.
+func (w *Workspace) View(ctx context.Context) (*View, error) { return nil, errUnsupported }
+
+// Layers returns nothing.
+func (v *View) Layers() []Layer { return nil }
+
+// Close does nothing.
+func (v *View) Close() error { return nil }
 
 // Close does nothing.
 func (w *Workspace) Close() error { return nil }

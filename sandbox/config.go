@@ -18,7 +18,8 @@ type Config struct {
 	Backend string `toml:"backend"`
 	// Read names more host paths that a run sees, read-only and at their own place.
 	Read []string `toml:"read"`
-	// Hide holds globs of workspace paths that a run cannot see.
+	// Hide holds globs of workspace paths that a run cannot see, with the meaning of a .gitignore file. Who
+	// carries them out reads them: here they are only text.
 	Hide []string `toml:"hide"`
 	// PassEnv names variables of the server's environment that a run gets; a '*' at the end stands for
 	// any rest of the name.
@@ -67,7 +68,7 @@ func (c Config) Validate() error {
 	}
 	for _, g := range c.Hide {
 		if g == "" || strings.ContainsRune(g, 0) {
-			wrong("hide", "%q is not a glob", g)
+			wrong("hide", "%q is not a glob", g) // whatever globs may be
 		}
 	}
 	for _, name := range c.PassEnv {
@@ -95,9 +96,6 @@ func (c Config) Unsupported() []string {
 	var keys []string
 	if c.Backend == "bwrap" {
 		keys = append(keys, "sandbox.backend")
-	}
-	if len(c.Hide) > 0 {
-		keys = append(keys, "sandbox.hide")
 	}
 	if c.Cache != defaultCache {
 		keys = append(keys, "sandbox.cache")

@@ -30,6 +30,7 @@ type step struct {
 	Source   wire   `json:"source,omitempty"`
 	Upper    wire   `json:"upper,omitempty"`
 	Work     wire   `json:"work,omitempty"`
+	Mask     wire   `json:"mask,omitempty"`
 	Content  []byte `json:"content,omitempty"`
 	Mode     uint32 `json:"mode,omitempty"`
 	Size     int64  `json:"size,omitempty"`
@@ -123,7 +124,7 @@ func (m Mount) step() step {
 	case MountBind:
 		st.Source, st.Writable = wire(m.Source), m.Writable
 	case MountOverlay:
-		st.Source, st.Upper, st.Work = wire(m.Source), wire(m.Upper), wire(m.Work)
+		st.Source, st.Upper, st.Work, st.Mask = wire(m.Source), wire(m.Upper), wire(m.Work), wire(m.Mask)
 	case MountSymlink:
 		st.Source = wire(m.Source)
 	case MountFile:

@@ -95,21 +95,30 @@ func openBind(source string, attrs uint64) (*os.File, error) {
 // openOverlay makes the overlay of a step. It is volatile: a run that does not end well leaves nothing
 // of its layer, so that syncing copied-up files (a millisecond each) would buy nothing.
 func openOverlay(st step) (*os.File, error) {
-	var layers [3]*os.File
-	for i, p := range []wire{st.Source, st.Upper, st.Work} {
+	var layers [4]string // a path of a descriptor has no character that the options give a meaning
+	for i, p := range []wire{st.Source, st.Mask, st.Upper, st.Work} {
+		if p == "" {
+			continue
+		}
 		f, err := openPath(string(p))
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		layers[i] = f
+		layers[i] = procPath(f)
 	}
-	mount, err := newMount("overlay", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV,
-		option{"source", "airlock"},
-		option{"lowerdir", procPath(layers[0])},
-		option{"upperdir", procPath(layers[1])},
-		option{"workdir", procPath(layers[2])},
-		option{"userxattr", ""}, option{"volatile", ""})
+	attrs := unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	lower := layers[0]
+	if st.Mask != "" {
+		lower = layers[1] + ":" + lower
+	}
+	options := []option{{"source", "airlock"}, {"lowerdir", lower}, {"userxattr", ""}}
+	if st.Upper != "" {
+		options = append(options, option{"upperdir", layers[2]}, option{"workdir", layers[3]}, option{"volatile", ""})
+	} else {
+		attrs |= unix.MOUNT_ATTR_RDONLY
+	}
+	mount, err := newMount("overlay", attrs, options...)
 	if err != nil {
 		e := new(SetupError)
 		if errors.As(err, &e) {

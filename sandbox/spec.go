@@ -77,8 +77,11 @@ type Mount struct {
 
 	// Upper and Work are the writable layer and the work directory of MountOverlay, on one
 	// filesystem, both empty directories unless Upper is prepared by the caller. The overlay is
-	// volatile: a pair of them serves one run.
+	// volatile: a pair of them serves one run. Without them it is read-only, and needs a Mask.
 	Upper, Work string
+	// Mask is another lower layer of MountOverlay, above Source, that hides paths of it by whiteouts;
+	// "" for none. Runs may share it.
+	Mask string
 }
 
 // Limits bound what one run may use. Zero means no limit.

@@ -80,7 +80,14 @@ func (m Mount) check() error {
 	case MountBind:
 		return checkPath("mounts: source", m.Source)
 	case MountOverlay:
-		for _, p := range [][2]string{{"source", m.Source}, {"upper", m.Upper}, {"work", m.Work}} {
+		layers := [][2]string{{"source", m.Source}}
+		if m.Upper != "" || m.Work != "" || m.Mask == "" {
+			layers = append(layers, [][2]string{{"upper", m.Upper}, {"work", m.Work}}...)
+		}
+		if m.Mask != "" {
+			layers = append(layers, [2]string{"mask", m.Mask})
+		}
+		for _, p := range layers {
 			if err := checkPath("mounts: "+p[0], p[1]); err != nil {
 				return err
 			}

@@ -25,6 +25,8 @@ type View struct {
 	Env []string
 	// Shell is the shell of run_shell: an absolute path that a run sees.
 	Shell string
+	// Hidden is what runs do not see of the workspace.
+	Hidden overlay.Hidden
 	// Python says where the interpreter of run_python is looked for. It is looked for at each call,
 	// since a run may just have made a .venv.
 	Python envs.FindOptions
@@ -40,7 +42,7 @@ const maxArgument = 100 << 10
 // compose makes the Spec of a run. There are no layers if the run writes to the workspace itself. The
 // error is for the model, and so is the note, which may be "".
 func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) (spec sandbox.Spec, note string, err error) {
-	dir, err := w.view.inside("cwd", r.Cwd)
+	dir, err := w.view.inside("cwd", r.Cwd, true)
 	if err != nil {
 		return sandbox.Spec{}, "", err
 	}
@@ -106,17 +108,28 @@ func liesIn(path, dir string) bool {
 // mountOf is a layer as the sandbox takes it.
 func mountOf(l overlay.Layer) sandbox.Mount {
 	switch {
-	case l.ReadOnly:
+	case l.ReadOnly, l.Upper == "" && l.Copy == "" && l.Mask == "":
 		return sandbox.Mount{Kind: sandbox.MountBind, Source: l.Lower, Target: l.Lower}
 	case l.Copy != "":
 		return sandbox.Mount{Kind: sandbox.MountBind, Source: l.Copy, Target: l.Lower, Writable: true}
 	}
-	return sandbox.Mount{Kind: sandbox.MountOverlay, Source: l.Lower, Target: l.Lower, Upper: l.Upper, Work: l.Work}
+	return sandbox.Mount{Kind: sandbox.MountOverlay, Source: l.Lower, Target: l.Lower, Upper: l.Upper, Work: l.Work, Mask: l.Mask}
 }
 
 // inside gives the absolute path of an argument that names something in the workspace. Links in it are
 // followed in the sandbox, where they lead to nothing that the run does not see anyway.
-func (v View) inside(argument, p string) (string, error) {
+func (v View) inside(argument, p string, isDir bool) (string, error) {
+	path, err := v.absolute(argument, p)
+	if err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(v.Workspace, path); err == nil && rel != "." && v.Hidden.Hides(filepath.ToSlash(rel), isDir) {
+		return "", fmt.Errorf("%s: %q is hidden from runs (sandbox.hide)", argument, p)
+	}
+	return path, nil
+}
+
+func (v View) absolute(argument, p string) (string, error) {
 	if !filepath.IsAbs(p) {
 		return filepath.Join(v.Workspace, p), nil
 	}
@@ -152,7 +165,7 @@ func (w *WorkspaceRunner) python(r Request) (mounts []sandbox.Mount, argv []stri
 	}
 	argv = []string{interpreter.Path}
 	if r.File != "" {
-		file, err := w.view.inside("file", r.File)
+		file, err := w.view.inside("file", r.File, false)
 		if err != nil {
 			return nil, nil, "", err
 		}

@@ -9,6 +9,10 @@ import (
 type Policy struct {
 	// Direct says that runs are not sandboxed, and write straight to the workspace.
 	Direct bool
+	// ReadOnly says that runs can't write to the workspace.
+	ReadOnly bool
+	// Hides says that runs do not see all of the workspace.
+	Hides bool
 	// LandOn is "success" or "exit": whether a run lands that exited with another status than 0; or
 	// "review": a run that exited with 0 waits for the user.
 	LandOn string
@@ -31,15 +35,23 @@ func (p Policy) Describe() string {
 		b.WriteString("Runs are NOT sandboxed: they act as the user, and what they write is there at once, whether they end well or not.")
 	} else {
 		b.WriteString("Runs are sandboxed: they see the workspace, the system's programs and an empty home directory and /tmp, and nothing else of the host. ")
-		switch p.LandOn {
-		case "exit":
+		if p.Hides {
+			b.WriteString("Some paths of the workspace are hidden from them. ")
+		}
+		switch {
+		case p.ReadOnly:
+			b.WriteString("The workspace is READ-ONLY for them: a write there fails (EROFS), and nothing lands. They can write to /tmp and the home directory, which are gone afterwards. ")
+		case p.LandOn == "exit":
 			b.WriteString("The changes of a run that ends by itself, with whatever exit status, land in the workspace as one transaction; on_failure=\"discard\" keeps those of a failed run out. ")
-		case "review":
+		case p.LandOn == "review":
 			b.WriteString("The changes of a run that exits with 0 do not land: they wait until the user has reviewed them, and later runs do not see them; after any other exit they are discarded, unless on_failure=\"keep\". ")
 		default:
 			b.WriteString("The changes of a run that exits with 0 land in the workspace as one transaction; after any other exit they are discarded, unless on_failure=\"keep\". ")
 		}
-		b.WriteString("A run that times out, is killed or reaches a limit leaves the workspace as it was. Nothing outside the workspace lasts, and no process outlives its run.")
+		if !p.ReadOnly {
+			b.WriteString("A run that times out, is killed or reaches a limit leaves the workspace as it was. ")
+		}
+		b.WriteString("Nothing outside the workspace lasts, and no process outlives its run.")
 	}
 	b.WriteByte(' ')
 	switch p.Network {
@@ -80,6 +92,9 @@ func (p Policy) instructions() string {
 	b.WriteString("airlock runs commands and Python code in a workspace.\n")
 	if p.Direct {
 		b.WriteString("- There is no sandbox and no transaction here: everything that a run does is done, and stays done.\n")
+	} else if p.ReadOnly {
+		b.WriteString("- The workspace is read-only here. Runs can look and compute, and write to /tmp and the home directory, which last for one call; nothing lands in the workspace. If something is to be changed there, say so to the user.\n")
+		b.WriteString("- Calls share nothing: no variables, no working directory, no background processes, no files in /tmp or the home directory. Put what belongs together into one call.\n")
 	} else {
 		if p.LandOn == "review" {
 			b.WriteString("- Each call is one transaction. If it ends well, its changes wait until the user lands them (airlock land RUN); else it is as if it had never run. No later call sees what waits, so do in one call what belongs together, and tell the user what waits. The line \"workspace: …\" of each result says which.\n")

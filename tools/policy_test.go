@@ -11,11 +11,11 @@ import (
 
 func policies() []Policy {
 	var ps []Policy
-	for _, direct := range []bool{false, true} {
+	for _, mode := range []Policy{{}, {Direct: true}, {ReadOnly: true}, {Hides: true}, {ReadOnly: true, Hides: true}} {
 		for _, landOn := range []string{"success", "exit", "review"} {
 			for _, network := range []string{"deny", "allowlist", "allow"} {
 				for _, order := range []string{"arrival", "parallel"} {
-					p := Policy{Direct: direct, LandOn: landOn, Network: network, Order: order, Limits: DefaultLimits()}
+					p := Policy{Direct: mode.Direct, ReadOnly: mode.ReadOnly, Hides: mode.Hides, LandOn: landOn, Network: network, Order: order, Limits: DefaultLimits()}
 					for i := range 30 {
 						p.Allow = append(p.Allow, fmt.Sprintf("*.some-host-%d.example", i))
 					}
@@ -52,23 +52,32 @@ func TestTextsFollowThePolicy(t *testing.T) {
 	for _, p := range policies() {
 		d := p.Describe()
 		for text, want := range map[string]bool{
-			"NOT sandboxed":               p.Direct,
-			"exits with 0 land":           !p.Direct && p.LandOn == "success",
-			"whatever exit status":        !p.Direct && p.LandOn == "exit",
-			"until the user has reviewed": !p.Direct && p.LandOn == "review",
-			"no network":                  p.Network == "deny",
-			"*.some-host-0.example":       p.Network == "allowlist",
-			"and 20 more":                 p.Network == "allowlist",
-			"The network is reachable.":   p.Network == "allow" && p.Direct,
-			"Every public address":        p.Network == "allow" && !p.Direct,
-			"2m a run":                    true,
-			"at most 1h":                  true,
+			"NOT sandboxed":                     p.Direct,
+			"exits with 0 land":                 !p.Direct && !p.ReadOnly && p.LandOn == "success",
+			"whatever exit status":              !p.Direct && !p.ReadOnly && p.LandOn == "exit",
+			"until the user has reviewed":       !p.Direct && !p.ReadOnly && p.LandOn == "review",
+			"is READ-ONLY":                      p.ReadOnly,
+			"paths of the workspace are hidden": p.Hides,
+			"no network":                        p.Network == "deny",
+			"*.some-host-0.example":             p.Network == "allowlist",
+			"and 20 more":                       p.Network == "allowlist",
+			"The network is reachable.":         p.Network == "allow" && p.Direct,
+			"Every public address":              p.Network == "allow" && !p.Direct,
+			"2m a run":                          true,
+			"at most 1h":                        true,
 		} {
 			if strings.Contains(d, text) != want {
 				t.Errorf("%q in %q: want %v", text, d, want)
 			}
 		}
-		if says := strings.Contains(p.instructions(), "wait until the user lands them"); says != (!p.Direct && p.LandOn == "review") {
+		if strings.Contains(p.instructions(), "read-only") != p.ReadOnly {
+			t.Errorf("instructions: %s", p.instructions())
+		}
+		a := annotations(p)
+		if *a.ReadOnlyHint != (p.ReadOnly && p.Network == "deny") || *a.DestructiveHint == p.ReadOnly {
+			t.Errorf("annotations %+v with %+v", a, p)
+		}
+		if says := strings.Contains(p.instructions(), "wait until the user lands them"); says != (!p.Direct && !p.ReadOnly && p.LandOn == "review") {
 			t.Errorf("the instructions speak of a review: %v, with %+v", says, p)
 		}
 		if open := *annotations(p).OpenWorldHint; open != (p.Direct || p.Network != "deny") {

@@ -139,6 +139,9 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 		}
 		return result, nil
 	}
+	if w.policy.ReadOnly {
+		return w.look(ctx, id, r, output), nil
+	}
 	txn, result, err := w.attempt(call, ctx, id, r, output)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -161,6 +164,23 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 		return landingFailed(result, err), nil
 	}
 	return withReport(result, report), nil
+}
+
+// look does a run that may only read the workspace.
+func (w *WorkspaceRunner) look(ctx context.Context, id string, r Request, output io.Writer) Result {
+	view, err := w.layers.View(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return interrupted(ctx)
+		}
+		return Refused(fmt.Sprintf("the workspace can't be shown: %v", err))
+	}
+	result, _ := w.execute(ctx, id, r, view.Layers(), output) // the error is in the result
+	result.WorkspaceLine = "workspace: read-only, nothing lands"
+	if err := view.Close(); err != nil {
+		result.Notes = append(result.Notes, fmt.Sprintf("what hid paths from the run could not be removed: %v", err))
+	}
+	return result
 }
 
 // attempt begins a transaction and does the run on it. Where the kernel turns out not to take something as

@@ -33,8 +33,8 @@ const maxDescription = 1900
 // annotations are hints for a client that decides what to ask its user about.
 func annotations(policy Policy) mcp.ToolAnnotation {
 	return mcp.ToolAnnotation{
-		ReadOnlyHint:    mcp.ToBoolPtr(false),
-		DestructiveHint: mcp.ToBoolPtr(true), // what a run deletes in the workspace is deleted
+		ReadOnlyHint:    mcp.ToBoolPtr(policy.ReadOnly && policy.Network == "deny"),
+		DestructiveHint: mcp.ToBoolPtr(!policy.ReadOnly), // what a run deletes in the workspace is deleted
 		IdempotentHint:  mcp.ToBoolPtr(false),
 		OpenWorldHint:   mcp.ToBoolPtr(policy.Direct || policy.Network != "deny"),
 	}
@@ -49,7 +49,9 @@ func underPolicy(fields []field, p Policy) []field {
 			f.maxKey = "limits.max_timeout"
 			f.doc += " Left out: " + p.Limits.Timeout.String() + "."
 		case "on_failure":
-			if p.LandOn == "exit" {
+			if p.ReadOnly {
+				f.doc += " Nothing does here, the workspace is read-only."
+			} else if p.LandOn == "exit" {
 				f.doc += " Left out: keep."
 			} else {
 				f.doc += " Left out: discard."

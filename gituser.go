@@ -11,16 +11,6 @@ import (
 	"airlock/overlay"
 )
 
-// openLayers opens the transactions of a workspace.
-func openLayers(p places, o opened, environ []string) (*overlay.Workspace, error) {
-	w, err := overlay.Open(o.dir, p.state, o.settings.Workspace)
-	if err != nil {
-		return nil, err
-	}
-	w.SetGitUser(gitUser(p, o.dir, environ))
-	return w, nil
-}
-
 // gitUser says where the person's configuration of git lies: that of the server's user, and that of the
 // workspace's owner, for whom root may serve it.
 func gitUser(p places, dir string, environ []string) overlay.GitUser {
