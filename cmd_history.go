@@ -47,7 +47,7 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 		return exitFailed
 	}
 	// What the person does with the history is not what runs may do.
-	w, err := o.transactions(s.places, "overlay")
+	w, err := o.transactions(s.places, "overlay", a.environ)
 	if err != nil {
 		printError(a.stderr, err)
 		return exitFailed

@@ -43,7 +43,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	options.Network = o.network.current
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
 	if o.settings.Workspace.Mode != "direct" {
-		if options.Layers, err = o.transactions(p, o.settings.Workspace.Mode); err != nil {
+		if options.Layers, err = o.transactions(p, o.settings.Workspace.Mode, environ); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
 		options.Layers.AllowGit(o.allowGit)
@@ -55,7 +55,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 }
 
 // transactions opens the transactions of the workspace, as the settings have them but for the mode.
-func (o opened) transactions(p places, mode string) (*overlay.Workspace, error) {
+func (o opened) transactions(p places, mode string, environ []string) (*overlay.Workspace, error) {
 	hidden, err := overlay.NewHidden(o.settings.Sandbox.Hide)
 	if err != nil {
 		return nil, err
@@ -66,6 +66,7 @@ func (o opened) transactions(p places, mode string) (*overlay.Workspace, error) 
 	if err != nil {
 		return nil, err
 	}
+	w.SetGitUser(gitUser(p, o.dir, environ))
 	if err := w.Hide(hidden); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

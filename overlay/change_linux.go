@@ -22,8 +22,11 @@ type change struct {
 	// has: either someone removed it, or the run renamed it to here.
 	maybeVanished bool
 
-	// unit is the outermost git directory that the path lies in, "" if none.
+	// unit is what the path lands together with, or not at all: the git directory that it lies in, or the
+	// database that it belongs to; "" if none.
 	unit string
+	// tips are the refs that a new directory is made of which no run wrote.
+	tips []tip
 	// prune are paths below a new directory that must be taken out of it before it lands, and scrubs what
 	// must not land of it, the inner ones first.
 	prune  []string

@@ -19,7 +19,12 @@ type collector struct {
 	state  string
 	filter filter
 
-	hiding []hidingDir // what the mask showed of the workspace's directories
+	run     string // its id
+	base    gitBase
+	units   map[string]*unitState // by unit: the git directories that the walk goes through
+	gitUser GitUser
+	targets map[string]bool // the patterns of what git's configuration sends git to
+	hiding  []hidingDir     // what the mask showed of the workspace's directories
 
 	begin   stamp
 	trusted bool
@@ -50,6 +55,7 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper.trailing(), host: t.w.root.trailing(),
 		state: t.w.state, filter: t.w.filter, hiding: t.hiding,
+		run: t.run, base: t.base, units: map[string]*unitState{}, gitUser: t.w.gitUser,
 		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes, noted: t.noted,
 		shut: map[uint64]uint32{}, linked: map[uint64]bool{},
 	}
@@ -87,10 +93,19 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		return c, redirectError(".") // the root of a layer always lies over the workspace
 	}
 	c.rootMode(run, host)
+	c.obeyed()
 	if err := c.dir(place{host: host, marks: m}); err != nil {
 		return c, err
 	}
 	c.resolveVanished()
+	c.upper.release() // what follows looks at a few paths, each from the root
+	c.host.release()
+	if err := c.settleGit(); err != nil {
+		return c, err
+	}
+	if err := c.settleDatabases(); err != nil {
+		return c, err
+	}
 	c.relink()
 	if c.filter.shared == nil || len(c.changes) == 0 {
 		return c, nil
@@ -230,9 +245,13 @@ func (c *collector) putFile(p place, e entry) (err error) {
 	if fixed && e.run.kind == e.host.kind && e.run.size == e.host.size {
 		return nil // git sets the times of objects that it would write again
 	}
-	if fixed || c.protected(e.path, e.run.kind, p.gits) {
-		c.withhold(e.path, "protected")
+	if fixed {
+		c.withhold(e.path, whyProtected)
 		return nil
+	}
+	if why, err := c.heldBack(p, e); err != nil || why != "" {
+		c.withhold(e.path, why)
+		return err
 	}
 	ch := c.put(p, e)
 	ch.host, ch.conflict = e.host, conflict
@@ -324,7 +343,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	// overlayfs marks a directory as opaque only where the lower layer had something at its path. One
 	// without a mark of either kind was made by the run, and by someone else too: nothing was removed.
 	next.opaque = p.opaque || e.marks.opaque
-	if swapped := c.swapped(p, e.path, e.host); swapped && e.marks.copied {
+	if swapped := c.swapped(p, e.path, e.host) && !c.base.is(e.path, e.host); swapped && e.marks.copied {
 		next.swapped = true
 	} else if swapped && next.opaque {
 		next.opaque = false

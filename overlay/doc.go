@@ -64,6 +64,9 @@
 // they will write. A lease finds that out, and lasts over the last look and the rename (see
 // lease_linux.go).
 //
+// A git directory is judged as one (see settleGit), and so are a database of SQLite and the files beside
+// it. No conflict file is ever made in either.
+//
 // # Vocabulary
 //
 //   - lower layer, upper layer, whiteout, opaque, copy-up: as in the kernel's overlayfs.rst. Layer here
@@ -120,8 +123,12 @@
 //     protected.
 //   - Of what a run in a linked worktree does to the repository, its configuration and new worktrees
 //     don't land, and no object is ever removed.
-//   - A git directory in which anyone else changed a file that the run changed, too, is left out of the
-//     landing as a whole.
+//   - Where someone else changed HEAD, a ref or an entry of the index of a repository meanwhile, only objects
+//     land in it, and what the run's refs led to as refs/airlock/RUN; older entries of its stash don't. Of a
+//     repository that keeps its refs in a reftable only the objects land then. A repository below the root
+//     whose index someone else only refreshed counts as changed: only the root's is compared with what it was.
+//   - A change of a git directory or of a database that is found only while the steps are taken, between the
+//     judgement and its turn, takes the whole landing back.
 //   - Attributes and times of directories that the workspace has already don't land; their modes do.
 //   - A file of the workspace that has several names is changed under the one that the run changed, and
 //     the others keep what was there, since copy-up breaks hard links. Where a run links such a file to a
@@ -140,5 +147,7 @@
 //     run works on a private copy then, whose cost grows with the workspace.
 //   - Sockets, FIFOs, devices and what the server can't read are not in a private copy. Of attributes it
 //     has those of the user class and access control lists.
-//   - What git's core.hooksPath or include.path names in the workspace is not protected.
+//   - What git's core.hooksPath or include.path names is protected as the files say when a run lands. What
+//     programs there call in their turn is not. The configuration of a repository below the root counts from
+//     where a landing reaches its directory.
 package overlay

@@ -15,7 +15,8 @@ type place struct {
 	// swapped is set where the directory, or one that it lies in, may have been swapped for another.
 	swapped bool
 	gits    []string // the git directories at or above path; the workspace itself, "", can be one
-	unit    string   // the outermost of them, as the report spells it; "" if there is none
+	newGit  bool     // the innermost of them is none in the workspace yet
+	unit    string   // the repository among them that lands as one, as the report spells it; "" if there is none
 }
 
 // below returns the place of a directory in p.
@@ -24,10 +25,12 @@ func (p place) below(path string, host inode) place {
 	return p
 }
 
-// enterGit notes that p is a git directory.
-func (p *place) enterGit() {
+// enterGit notes that p is a git directory, and whether the run made it one.
+func (p *place) enterGit(made bool) {
+	p.newGit = made
 	p.gits = append(slices.Clip(p.gits), p.path) // places of siblings share what is there
-	if p.unit == "" {
+	// A submodule's is a repository of its own, wherever it lies.
+	if p.unit == "" || strings.HasPrefix(inUnit(p.unit, p.path), "modules/") {
 		p.unit = reportPath(p.path)
 	}
 }
@@ -106,6 +109,9 @@ func (c *collector) findGit(p *place, entries []entry, host int) error {
 	if p.opaque {
 		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	}
+	if p.path != "" && (has(".git") || has("HEAD") && has("config")) {
+		c.obeyedBy(p.path)
+	}
 	name := baseName(p.path)
 	if p.path == "" {
 		name = filepath.Base(c.host.path)
@@ -113,7 +119,10 @@ func (c *collector) findGit(p *place, entries []entry, host int) error {
 	if !isGitDir(name, will) && !isGitDir(name, has) {
 		return nil
 	}
-	p.enterGit()
+	p.enterGit(!has("HEAD"))
+	if c.units[p.unit] == nil {
+		c.units[p.unit] = &unitState{swapped: p.swapped}
+	}
 	if isGitDir(name, has) || !slices.ContainsFunc(gitDangerous, has) {
 		return nil
 	}

@@ -60,14 +60,19 @@ func (s *subtree) walk(p place) (some bool, err error) {
 		return false, err
 	}
 	if isGitDir(baseName(p.path), func(name string) bool { return slices.Contains(names, name) }) {
-		p.enterGit()
+		p.enterGit(true)
 	}
 	emptied := false
+	left := map[string]bool{}
 	for _, e := range entries {
-		lands, held, err := s.entry(p, e)
-		if err != nil {
+		var lands, held bool
+		if db := databaseOf(e.name); left[db] && e.run.kind == regular {
+			s.c.withhold(e.path, "its database is withheld") // which stands before it in the list
+			held = true
+		} else if lands, held, err = s.entry(p, e); err != nil {
 			return false, err
 		}
+		left[e.name] = held
 		some = some || lands
 		emptied = emptied || held
 		if !lands {
@@ -96,8 +101,8 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 		s.c.withhold(e.path, whyHidden)
 	case e.run.kind == special:
 		s.c.withhold(e.path, e.run.what)
-	case s.c.protected(e.path, e.run.kind, p.gits):
-		s.c.withhold(e.path, "protected")
+	case isDir && s.c.protected(e.path, directory, p.gits):
+		s.c.withhold(e.path, whyProtected)
 	case isDir:
 		next := p.below(e.path, inode{})
 		next.marks = e.marks
@@ -105,6 +110,10 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 		s.scrubs = append(s.scrubs, s.c.scrubs(e)...)
 		return lands, !lands, err
 	default:
+		if why, err := s.c.heldBack(p, e); err != nil || why != "" {
+			s.c.withhold(e.path, why)
+			return false, true, err
+		}
 		s.c.noteStripped(e)
 		s.scrubs = append(s.scrubs, s.c.scrubs(e)...)
 		if e.linked() {

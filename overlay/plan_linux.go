@@ -3,6 +3,7 @@ package overlay
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // stepKind is what one step of a landing does. Each is one rename, or one call that is as atomic.
@@ -53,10 +54,12 @@ type plan struct {
 
 // plan orders the changes:
 //
-//  1. what was removed leaves, the entries of a directory before the directory;
-//  2. what is new or different comes in; each is one rename, because a new directory comes whole, so
+//  1. git's objects come in, since refs of the workspace must never lead to what is not there, and git keeps
+//     looking at it meanwhile;
+//  2. what was removed leaves, the entries of a directory before the directory;
+//  3. what is new or different comes in; each is one rename, because a new directory comes whole, so
 //     that none depends on another;
-//  3. the modes of directories are set, the inner ones first, since one of them may forbid the rest.
+//  4. the modes of directories are set, the inner ones first, since one of them may forbid the rest.
 //
 // A conflict comes in beside the host's version, or refuses the whole landing. Git directories are
 // exempt: one that is in conflict is left out as a whole.
@@ -69,6 +72,10 @@ func (c *collector) plan(discardOnConflict bool) plan {
 		return p
 	}
 	p.report.Landed = true
+	early, changes := objectsFirst(changes)
+	for _, ch := range early {
+		p.steps = append(p.steps, step{kind: putNew, change: ch})
+	}
 	for _, ch := range changes {
 		if ch.kind != remove {
 			continue
@@ -108,6 +115,24 @@ func (c *collector) plan(discardOnConflict bool) plan {
 	return p
 }
 
+// objectsFirst takes the objects that are added to git directories out of the changes, in an order in which
+// git can meet them: it takes a pack for there once its idx is.
+func objectsFirst(changes []change) (objects, rest []change) {
+	var indexes []change
+	for _, ch := range changes {
+		rel := inUnit(ch.unit, ch.path)
+		switch {
+		case ch.unit == "" || ch.kind != put || ch.conflict || ch.host.kind != absent || !newObjects.MatchString(rel):
+			rest = append(rest, ch)
+		case strings.HasSuffix(rel, ".idx"):
+			indexes = append(indexes, ch)
+		default:
+			objects = append(objects, ch)
+		}
+	}
+	return append(objects, indexes...), rest
+}
+
 // leaveOut drops the changes in git directories that are in conflict.
 func (p *plan) leaveOut(changes []change) []change {
 	torn := map[string]bool{}
@@ -126,7 +151,13 @@ func (p *plan) leaveOut(changes []change) []change {
 		}
 	}
 	for unit := range torn {
-		p.report.Withheld = append(p.report.Withheld, Withheld{Path: unit, Why: whyTorn})
+		why := whyTorn
+		if slices.ContainsFunc(changes, func(ch change) bool {
+			return ch.unit == unit && (ch.path == unit && ch.host.kind != directory || databaseOf(ch.path) == unit)
+		}) {
+			why = "database changed meanwhile"
+		}
+		p.report.Withheld = append(p.report.Withheld, Withheld{Path: unit, Why: why})
 	}
 	return rest
 }

@@ -46,16 +46,8 @@ func newFilter(c Config) (filter, error) {
 		if !strings.HasPrefix(pattern, "/") {
 			pattern = "**/" + pattern
 		}
-		g, err := compileGlob(pattern)
-		if err != nil {
+		if err := f.add(pattern); err != nil {
 			return filter{}, fmt.Errorf("workspace.protect: %w", err)
-		}
-		g.foldCase = true
-		f.protect = append(f.protect, g)
-		for i := 1; i < len(g.names); i++ {
-			if last := g.names[i-1]; strings.Trim(last, "*") != "" {
-				f.leading = append(f.leading, glob{names: g.names[:i], foldCase: true})
-			}
 		}
 	}
 	for _, pattern := range c.Ignore {
@@ -66,6 +58,23 @@ func newFilter(c Config) (filter, error) {
 		f.ignore = append(f.ignore, g)
 	}
 	return f, nil
+}
+
+// add protects one more pattern, which begins with a slash or with "**/".
+func (f *filter) add(pattern string) error {
+	g, err := compileGlob(pattern)
+	if err != nil {
+		return err
+	}
+	g.foldCase = true
+	// Copies of the filter share what is there.
+	f.protect = append(slices.Clip(f.protect), g)
+	for i := 1; i < len(g.names); i++ {
+		if last := g.names[i-1]; strings.Trim(last, "*") != "" {
+			f.leading = append(slices.Clip(f.leading), glob{names: g.names[:i], foldCase: true})
+		}
+	}
+	return nil
 }
 
 // hides reports whether a path is hidden from runs, or was from the one that is judged.
@@ -95,11 +104,12 @@ func (f filter) protected(path string, k kind, gits []string) bool {
 		if git != "" {
 			rel = strings.TrimPrefix(path, git+"/")
 		}
-		if gitProtected(rel) {
+		// git makes no links there, and writes through those that it finds: a reflog, to any file.
+		if k == symlink || gitProtected(rel, k) {
 			return true
 		}
 	}
-	if k != directory && strings.EqualFold(baseName(path), ".git") {
+	if k != directory && isDotGit(baseName(path)) {
 		return true // names a git directory that could lie anywhere
 	}
 	if k == symlink {
@@ -114,28 +124,55 @@ func (f filter) protected(path string, k kind, gits []string) bool {
 	return slices.ContainsFunc(f.protect, func(g glob) bool { return g.matchNames(names, k == directory) })
 }
 
+// onlyConfig reports whether path is protected for the one reason that it is the configuration of the
+// git directory that it lies in, so that its content decides.
+func (f filter) onlyConfig(path string, gits []string) bool {
+	if len(gits) == 0 {
+		return false
+	}
+	last := len(gits) - 1
+	return path == joinPath(gits[last], "config") && !f.protected(path, regular, gits[:last])
+}
+
 // gitProtected reports whether git runs or obeys what lies at rel, a path relative to a git
-// directory: hooks, its configuration, and the files that send it to another directory. Also in
-// worktrees/NAME, which git takes for git directories although they hold neither objects nor refs.
-func gitProtected(rel string) bool {
+// directory: hooks, its configuration, the files that send it to another directory, and those that name
+// remotes in the way of old. Also in worktrees/NAME, which git takes for git directories although they
+// hold neither objects nor refs.
+func gitProtected(rel string, k kind) bool {
 	names := strings.Split(strings.ToLower(rel), "/")
 	if len(names) > 2 && names[0] == "worktrees" {
 		names = names[2:]
 	}
 	first := names[0]
-	return first == "hooks" || first == "commondir" || first == "gitdir" || strings.HasPrefix(first, "config")
+	return (first == "remotes" || first == "branches") && (len(names) > 1 || k != directory) || first == "hooks" || first == "commondir" || first == "gitdir" || strings.HasPrefix(first, "config")
 }
 
 // isGitDir reports whether git would accept a directory as a git directory, from what it holds.
 func isGitDir(name string, holds func(string) bool) bool {
-	if strings.EqualFold(name, ".git") {
+	if isDotGit(name) {
 		return true
 	}
 	return holds("HEAD") && (holds("objects") && holds("refs") || holds("commondir"))
 }
 
+// isDotGit reports whether a name is that of a git directory on some filesystem: without regard to case, to
+// what HFS+ passes over in names, or by the short name that NTFS gives it.
+func isDotGit(name string) bool {
+	name = strings.Map(func(r rune) rune {
+		if r >= 0x200c && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x206a && r <= 0x206f || r == 0xfeff {
+			return -1
+		}
+		return r
+	}, name)
+	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
+}
+
 // gitEssential are the entries that make a directory a git directory.
 var gitEssential = []string{"HEAD", "objects", "refs", "commondir"}
 
-// gitDangerous are entries that git obeys once the directory is a git directory.
-var gitDangerous = []string{"config", "config.worktree", "hooks", "commondir", "gitdir"}
+// gitDangerous are entries that git obeys once the directory is a git directory, or writes to through links
+// that landed in them when it was none.
+var gitDangerous = []string{
+	"config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches",
+	"objects", "refs", "logs", "info", "index", "packed-refs", "modules", "worktrees", "rebase-merge", "sequencer",
+}

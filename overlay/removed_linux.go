@@ -70,7 +70,7 @@ func (c *collector) removedDir(p place, path string, host inode, inside bool) (g
 	next := p.below(path, host)
 	git := isGitDir(baseName(path), func(name string) bool { return slices.Contains(names, name) })
 	if git {
-		next.enterGit()
+		next.enterGit(false)
 	}
 	changes, withheld := len(c.changes), len(c.withheld)
 	gone = true

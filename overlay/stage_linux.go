@@ -55,22 +55,29 @@ func (l *lander) dropNames() error {
 	return nil
 }
 
-func (l *lander) stageStep(ctx context.Context, s *step) (err error) {
-	if err := l.ready(*s); err != nil {
+func (l *lander) stageStep(ctx context.Context, s *step) error {
+	if err := l.bring(ctx, *s); err != nil {
 		return err
 	}
-	if l.t.layers == l.t.dir {
-		err = l.move(l.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
-	} else {
-		err = l.copyIn(ctx, s)
-	}
-	if err != nil {
-		return err
-	}
+	var err error
 	if s.run, err = l.landing.stat(s.name()); err != nil {
 		return err
 	}
 	return l.w.syncTree(l.landing, s.name())
+}
+
+// bring gets what a step puts to the directory of the landing.
+func (l *lander) bring(ctx context.Context, s step) error {
+	if s.tips != nil {
+		return l.stageTips(s)
+	}
+	if err := l.ready(s); err != nil {
+		return err
+	}
+	if l.t.layers == l.t.dir {
+		return l.move(l.upper, s.path, l.landing, s.name(), unix.RENAME_NOREPLACE)
+	}
+	return l.copyIn(ctx, &s)
 }
 
 // staged ends the staging.

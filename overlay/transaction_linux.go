@@ -31,6 +31,7 @@ type Txn struct {
 	trusted bool
 	ended   bool
 	modes   map[string]uint32 // what entries of the layer had before we had to make them readable
+	base    gitBase           // what the landing compares git's index with
 	filter  filter            // of parked
 	noted   sightings         // set while what waits for review is judged for the first time
 	parked  *waitingRecord    // of a run that waited for review, once it lands or is shown
@@ -113,6 +114,8 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	// After the marker: a change that it does not show as one is in what is compared with.
+	t.base = openGitBase(t.w.root)
 	if err := t.prepareMounts(ctx, root); err != nil || t.copied != nil {
 		return err // what is hidden is not in the copy
 	}
@@ -300,6 +303,7 @@ func (t *Txn) end() error {
 // close ends the transaction without a look at what is on the disk.
 func (t *Txn) close() {
 	t.ended = true
+	t.base.close()
 	_ = t.w.masks.release(t.mask) // what can't be removed goes with this server's directory
 	t.mask = nil
 	for _, dir := range []*tree{t.upper, t.landing} {

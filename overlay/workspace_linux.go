@@ -23,6 +23,7 @@ type Workspace struct {
 	own     *tree // state, held open
 	config  Config
 	filter  filter
+	gitUser GitUser
 	masks   *masks // nil if nothing is hidden
 	scratch *scratch
 	views   *scratch // where masks lie if that can't be scratch, or nil

@@ -23,6 +23,9 @@ func (w *Workspace) Hide(h Hidden) error { return errUnsupported }
 // Interrupted returns nothing.
 func (w *Workspace) Interrupted() []string { return nil }
 
+// SetGitUser does nothing.
+func (w *Workspace) SetGitUser(u GitUser) {}
+
 // Begin fails.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) { return nil, errUnsupported }
 

@@ -1,0 +1,286 @@
+package overlay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// unitState is a git directory that a landing goes through.
+type unitState struct {
+	swapped bool // it may be another one than the run had
+}
+
+// settleGit decides about each git directory that the run changed something in. Either all of it lands, as
+// if nobody else had been there; or, if someone else changed HEAD, a ref or an entry of the index meanwhile,
+// only objects do, and what the run's refs led to is kept under other refs.
+func (c *collector) settleGit() error {
+	var units []string
+	for _, ch := range c.changes {
+		if ch.unit != "" && c.units[ch.unit] != nil && !slices.Contains(units, ch.unit) {
+			units = append(units, ch.unit)
+		}
+	}
+	for _, unit := range units {
+		if err := c.settleUnit(unit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *collector) settleUnit(unit string) error {
+	u := gitUnit{c: c, name: unit, path: unitPath(unit)}
+	var others []change
+	for _, ch := range c.changes {
+		if ch.unit == unit {
+			u.changes = append(u.changes, ch)
+		} else {
+			others = append(others, ch)
+		}
+	}
+	if c.units[unit].swapped {
+		if slices.ContainsFunc(u.changes, func(ch change) bool { return ch.conflict }) {
+			c.withhold(unit, whyTorn)
+			c.changes = others
+		}
+		return nil
+	}
+	torn, err := u.torn()
+	if err != nil {
+		return err
+	}
+	if torn != "" {
+		err = u.keepObjects(torn)
+	} else {
+		u.dismiss()
+	}
+	c.changes = append(others, u.changes...)
+	return err
+}
+
+// gitUnit is a git directory whose changes are being judged.
+type gitUnit struct {
+	c       *collector
+	name    string // as reports spell it
+	path    string
+	changes []change
+	// sameIndex is set where the index of the workspace has the entries that it had when the run began, and
+	// ownIndex where the run's has no others than one of these two.
+	sameIndex, ownIndex bool
+}
+
+func (u *gitUnit) below(rel string) string { return joinPath(u.path, rel) }
+
+func (u *gitUnit) part(ch change) gitPart { return partOf(inUnit(u.name, ch.path)) }
+
+// torn returns why the run's changes do not go together with what is there now, "" if they do.
+func (u *gitUnit) torn() (string, error) {
+	state := false
+	for _, ch := range u.changes {
+		switch part := u.part(ch); {
+		case part == gitState && ch.conflict, part == gitObjects && ch.kind == remove && ch.conflict:
+			return whyTorn, u.readIndexes()
+		case part == gitState || part == gitIndex || part == gitObjects && ch.kind == remove:
+			state = true
+		}
+	}
+	if !state {
+		return "", nil
+	}
+	if err := u.readIndexes(); err != nil {
+		return "", err
+	}
+	for _, lock := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "gc.pid"} {
+		i, err := u.c.host.stat(u.below(lock))
+		if err != nil {
+			return "", err
+		}
+		if i.kind != absent {
+			return fmt.Sprintf("git is at work there, or left %s", Quote(u.below(lock))), nil
+		}
+	}
+	for _, name := range []string{"HEAD", "packed-refs"} {
+		i, err := u.c.host.stat(u.below(name))
+		if err != nil {
+			return "", err
+		}
+		if u.c.looked(u.below(name), i) {
+			return whyTorn, nil
+		}
+	}
+	if !u.sameIndex {
+		return whyTorn, nil
+	}
+	for _, dir := range []string{"refs", "reftable"} {
+		moved, err := u.moved(u.below(dir), 0)
+		if err != nil || moved {
+			return whyTorn, err
+		}
+	}
+	return "", nil
+}
+
+// moved reports whether someone changed a ref below a directory of the workspace.
+func (u *gitUnit) moved(dir string, depth int) (bool, error) {
+	i, err := u.c.host.stat(dir)
+	if err != nil || i.kind != directory {
+		return u.c.looked(dir, i), err
+	}
+	// A ref that is gone leaves its trace here.
+	if u.c.looked(dir, i) || depth > 64 {
+		return true, nil
+	}
+	names, err := u.c.host.list(dir)
+	if is(err, unix.ENOENT, unix.ENOTDIR) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var dirs []string
+	touched := false
+	err = u.c.host.at(dir, func(fd int) error {
+		for _, name := range names {
+			i, err := statAt(fd, name)
+			if err != nil {
+				return err
+			}
+			if i.kind == directory {
+				dirs = append(dirs, name)
+			} else {
+				touched = touched || i.kind == absent || u.c.looked(joinPath(dir, name), i) || strings.HasSuffix(name, ".lock")
+			}
+		}
+		return nil
+	})
+	if err != nil || touched {
+		return touched, err
+	}
+	for _, name := range dirs {
+		if moved, err := u.moved(joinPath(dir, name), depth+1); err != nil || moved {
+			return moved, err
+		}
+	}
+	return false, u.c.alive()
+}
+
+// looked reports whether someone changed what is at a path, and notes for a run that waits that it counted.
+func (c *collector) looked(path string, host inode) bool {
+	c.note(place{}, path, host)
+	if host.kind == directory {
+		return c.dirTouched(path, host)
+	}
+	return c.touched(path, host)
+}
+
+// readIndexes compares the entries of the indexes.
+func (u *gitUnit) readIndexes() error {
+	i, err := u.c.host.stat(u.below("index"))
+	if err != nil {
+		return err
+	}
+	own, ownErr := u.digest(u.c.upper)
+	if !u.c.looked(u.below("index"), i) && i.kind != absent {
+		u.sameIndex = true
+		if ownErr == nil {
+			now, err := u.digest(u.c.host)
+			u.ownIndex = err == nil && own == now
+		}
+		return nil
+	}
+	base := u.c.base
+	if i.kind == absent {
+		// There is none yet, unless someone removed it.
+		u.sameIndex = base.path != u.path || base.index == nil
+		return nil
+	}
+	now, err := u.digest(u.c.host)
+	if err != nil {
+		return nil // what can't be read counts as changed
+	}
+	u.ownIndex = ownErr == nil && own == now
+	if base.path == u.path && base.index != nil {
+		if was, err := base.digest(); err == nil {
+			u.sameIndex = was == now
+			u.ownIndex = u.ownIndex || ownErr == nil && own == was
+		}
+	}
+	// Whoever it was that came to the entries of the run's index, nothing is lost.
+	u.sameIndex = u.sameIndex || u.ownIndex && ownErr == nil && own == now
+	return nil
+}
+
+func (u *gitUnit) digest(t *tree) (indexDigest, error) {
+	f, err := t.file(u.below("index"))
+	if err != nil {
+		return indexDigest{}, err
+	}
+	defer f.Close()
+	i, err := statAt(int(f.Fd()), "")
+	if err != nil {
+		return indexDigest{}, err
+	}
+	if i.kind != regular {
+		return indexDigest{}, errors.New("the index is no file")
+	}
+	return readIndex(f)
+}
+
+// dismiss drops conflicts that are none in a git directory that lands.
+func (u *gitUnit) dismiss() {
+	var kept []change
+	for _, ch := range u.changes {
+		switch part := u.part(ch); {
+		case !ch.conflict:
+		case part == gitIndex && ch.kind == put && ch.host.kind == regular:
+			if u.ownIndex {
+				continue // what is there has the same entries
+			}
+			ch.conflict = false
+		case part == gitObjects && ch.kind == put && ch.host.kind == absent:
+			ch.conflict = false
+		case part == gitRecord && ch.kind != setMode:
+			u.c.withhold(ch.path, "changed meanwhile")
+			continue
+		default:
+			continue // an object that both have, or the mode of a directory
+		}
+		kept = append(kept, ch)
+	}
+	u.changes = kept
+}
+
+// keepObjects leaves only what adds objects, and keeps what the run's refs led to.
+func (u *gitUnit) keepObjects(why string) error {
+	var kept []change
+	lost := false
+	for _, ch := range u.changes {
+		part := u.part(ch)
+		if ch.kind == put && ch.host.kind == absent && newObjects.MatchString(inUnit(u.name, ch.path)) {
+			ch.conflict = false
+			kept = append(kept, ch)
+			continue
+		}
+		lost = lost || part == gitState || part == gitIndex && !u.ownIndex
+	}
+	u.changes = kept
+	tips, err := u.tips()
+	if err != nil {
+		return err
+	}
+	names, err := u.keepTips(tips)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		why += "; kept as " + list(names, 3, quoteItem)
+	}
+	if lost || len(names) > 0 {
+		u.c.withhold(u.name, why)
+	}
+	return nil
+}
