@@ -107,20 +107,7 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		return c, err
 	}
 	c.relink()
-	if c.filter.shared == nil || len(c.changes) == 0 {
-		return c, nil
-	}
-	if slices.ContainsFunc(c.withheld, func(w Withheld) bool { return w.Path == shallowFile }) {
-		c.changes = nil
-		c.withhold(".", "would change where history ends for other working trees")
-		return c, nil
-	}
-	ref, err := c.movesOthers()
-	if ref != "" {
-		c.changes = nil
-		c.withhold(".", "would move "+Quote(ref)+", which other working trees have checked out or go by")
-	}
-	return c, err
+	return c, c.settleShared()
 }
 
 // rootMode judges the mode of the workspace itself. One that would shut its owner out stays in the

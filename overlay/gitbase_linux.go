@@ -21,8 +21,9 @@ type gitBase struct {
 	was   inode    // the index
 }
 
-// openGitBase looks at the repository at the root of a workspace. One that can't be read is none.
-func openGitBase(root *tree) gitBase {
+// openGitBase looks at the repository at the root of a workspace. One that can't be read is none. Of a shared one
+// the index is that of the run's working tree.
+func openGitBase(root *tree, shared *sharedGit) gitBase {
 	b := gitBase{path: ".git"}
 	if head, err := root.stat("HEAD"); err == nil && head.kind == regular {
 		b.path = "" // the workspace is a git directory itself
@@ -32,7 +33,11 @@ func openGitBase(root *tree) gitBase {
 		b.dir = inode{}
 		return b
 	}
-	f, err := root.file(joinPath(b.path, "index"))
+	index := joinPath(b.path, "index")
+	if shared != nil {
+		index = shared.dir() + "/index"
+	}
+	f, err := root.file(index)
 	if err != nil {
 		return b
 	}

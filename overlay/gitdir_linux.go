@@ -44,15 +44,16 @@ func (w *Workspace) beginIn(ctx context.Context, link *gitLink, run string) (*Tx
 	if err != nil {
 		return nil, bad(err)
 	}
-	t, err := git.Begin(ctx, run)
+	var shared *sharedGit
+	if link.worktree != "" {
+		shared = &sharedGit{link.worktree}
+	}
+	t, err := git.begin(ctx, run, shared)
 	if err != nil {
 		return nil, bad(err)
 	}
 	if link.via != link.dir {
 		t.via = link.via
-	}
-	if link.worktree != "" {
-		t.shared = &sharedGit{link.worktree}
 	}
 	return t, nil
 }

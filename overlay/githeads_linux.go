@@ -3,6 +3,7 @@ package overlay
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,29 @@ const (
 	gitRefLimit     = 4 << 10
 	packedRefsLimit = 64 << 20
 )
+
+// settleShared leaves out of a landing in a shared repository what other working trees go by.
+func (c *collector) settleShared() error {
+	if c.filter.shared == nil {
+		return nil
+	}
+	if slices.ContainsFunc(c.withheld, func(w Withheld) bool { return w.Path == shallowFile }) {
+		c.changes = nil
+		c.withhold(".", "would change where history ends for other working trees")
+		return nil
+	}
+	if !slices.ContainsFunc(c.changes, func(ch change) bool {
+		return ch.tips == nil && (ch.path == "packed-refs" || strings.HasPrefix(ch.path+"/", "refs/"))
+	}) {
+		return nil
+	}
+	ref, err := c.movesOthers()
+	if ref != "" {
+		c.changes = nil
+		c.withhold(".", "would move "+Quote(ref)+", which other working trees have checked out or go by")
+	}
+	return err
+}
 
 // movesOthers names a ref that the landing would move and that is checked out in a working tree other than the
 // run's own, or that replaces objects for all of them; "" if there is none.

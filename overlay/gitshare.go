@@ -35,6 +35,9 @@ func (s *sharedGit) mayHold(rel string, isDir bool) bool {
 // and with it the history of other branches can be cut off.
 const shallowFile = "shallow"
 
+// dir is the directory of the worktree itself.
+func (s *sharedGit) dir() string { return "worktrees/" + s.worktree }
+
 // own reports whether rel lies in the directory of the worktree itself.
 func (s *sharedGit) own(rel string) bool {
 	return strings.HasPrefix(rel+"/", "worktrees/"+s.worktree+"/")

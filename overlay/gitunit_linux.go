@@ -75,7 +75,29 @@ type gitUnit struct {
 
 func (u *gitUnit) below(rel string) string { return joinPath(u.path, rel) }
 
-func (u *gitUnit) part(ch change) gitPart { return partOf(inUnit(u.name, ch.path)) }
+// own is the path of a file that each working tree has for itself.
+func (u *gitUnit) own(rel string) string {
+	if s := u.shared(); s != nil {
+		rel = s.dir() + "/" + rel
+	}
+	return u.below(rel)
+}
+
+// shared is not nil where the git directory is the one of other working trees, too.
+func (u *gitUnit) shared() *sharedGit {
+	if u.path != "" {
+		return nil
+	}
+	return u.c.filter.shared
+}
+
+func (u *gitUnit) part(ch change) gitPart {
+	rel := inUnit(u.name, ch.path)
+	if s := u.shared(); s != nil {
+		rel = strings.TrimPrefix(rel, s.dir()+"/")
+	}
+	return partOf(rel)
+}
 
 // torn returns why the run's changes do not go together with what is there now, "" if they do.
 func (u *gitUnit) torn() (string, error) {
@@ -95,13 +117,21 @@ func (u *gitUnit) torn() (string, error) {
 		return "", err
 	}
 	for _, lock := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "gc.pid"} {
-		i, err := u.c.host.stat(u.below(lock))
+		if lock == "index.lock" || lock == "HEAD.lock" {
+			lock = u.own(lock)
+		} else {
+			lock = u.below(lock)
+		}
+		i, err := u.c.host.stat(lock)
 		if err != nil {
 			return "", err
 		}
 		if i.kind != absent {
-			return fmt.Sprintf("git is at work there, or left %s", Quote(u.below(lock))), nil
+			return fmt.Sprintf("git is at work there, or left %s", Quote(lock)), nil
 		}
+	}
+	if u.shared() != nil {
+		return u.tornOwn()
 	}
 	for _, name := range []string{"HEAD", "packed-refs"} {
 		i, err := u.c.host.stat(u.below(name))
@@ -118,6 +148,29 @@ func (u *gitUnit) torn() (string, error) {
 	for _, dir := range []string{"refs", "reftable"} {
 		moved, err := u.moved(u.below(dir), 0)
 		if err != nil || moved {
+			return whyTorn, err
+		}
+	}
+	return "", nil
+}
+
+// tornOwn is torn for what belongs to the run's own working tree. What other working trees do to their branches
+// meanwhile is none of its business, and a ref that both changed is in conflict.
+func (u *gitUnit) tornOwn() (string, error) {
+	head, err := u.c.host.stat(u.own("HEAD"))
+	if err != nil {
+		return "", err
+	}
+	if u.c.looked(u.own("HEAD"), head) || !u.sameIndex {
+		return whyTorn, nil
+	}
+	text, err := gitSide{u.c, false}.read(u.own("HEAD"), gitRefLimit)
+	if err != nil {
+		return "", err
+	}
+	if ref, symbolic := symbolicRef(string(text)); symbolic {
+		i, err := u.c.host.stat(u.below(ref))
+		if err != nil || u.c.looked(u.below(ref), i) {
 			return whyTorn, err
 		}
 	}
@@ -179,12 +232,12 @@ func (c *collector) looked(path string, host inode) bool {
 
 // readIndexes compares the entries of the indexes.
 func (u *gitUnit) readIndexes() error {
-	i, err := u.c.host.stat(u.below("index"))
+	i, err := u.c.host.stat(u.own("index"))
 	if err != nil {
 		return err
 	}
 	own, ownErr := u.digest(u.c.upper)
-	if !u.c.looked(u.below("index"), i) && i.kind != absent {
+	if !u.c.looked(u.own("index"), i) && i.kind != absent {
 		u.sameIndex = true
 		if ownErr == nil {
 			now, err := u.digest(u.c.host)
@@ -215,7 +268,7 @@ func (u *gitUnit) readIndexes() error {
 }
 
 func (u *gitUnit) digest(t *tree) (indexDigest, error) {
-	f, err := t.file(u.below("index"))
+	f, err := t.file(u.own("index"))
 	if err != nil {
 		return indexDigest{}, err
 	}

@@ -90,6 +90,9 @@ func (l *lander) landed(s step) (_ step, err error) {
 		var now inode
 		if now, err = l.host.stat(s.path); err == nil && (s.kind == applyMode || l.asLanded(s, now)) {
 			s.landed = now // otherwise someone changed it already
+			if s.isIndex() {
+				s.entries = l.w.indexAt(s.path)
+			}
 		}
 	}
 	if err == nil && s.kind == swapIn {

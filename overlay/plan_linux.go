@@ -37,6 +37,8 @@ type step struct {
 	// directory that it removed.
 	landed inode
 	attrs  map[string][]byte
+	// entries is a digest of what lay at the path then, if that was an index of git.
+	entries []byte
 }
 
 // name is the step's name in the directory of the landing.

@@ -59,6 +59,8 @@ type recordedStep struct {
 	// was removed.
 	Landed *recordedInode    `json:"landed,omitempty"`
 	Attrs  map[string][]byte `json:"attrs,omitempty"`
+	// Entries is a digest of the entries of an index of git that landed.
+	Entries []byte `json:"entries,omitempty"`
 }
 
 // recordedDir is a directory of the workspace that a landing may have to make writable for a while.
@@ -248,7 +250,7 @@ func decodeRecord(text []byte) (record, error) {
 // step is what was recorded. Device numbers do not outlast a reboot: the one of the workspace then
 // is replaced by the one of now.
 func (s recordedStep) step(then, now uint64) (step, error) {
-	out := step{change: change{path: string(s.Path), unit: string(s.Unit)}, index: s.Index, attrs: s.Attrs}
+	out := step{change: change{path: string(s.Path), unit: string(s.Unit)}, index: s.Index, attrs: s.Attrs, entries: s.Entries}
 	kind := -1
 	for k, name := range stepNames {
 		if name == s.Do {
@@ -290,7 +292,7 @@ func checkPath(path string) error {
 
 func recordStep(s step) recordedStep {
 	return recordedStep{
-		Do: stepNames[s.kind], Path: rawPath(s.path), Unit: rawPath(s.unit), Index: s.index, Attrs: s.attrs,
+		Do: stepNames[s.kind], Path: rawPath(s.path), Unit: rawPath(s.unit), Index: s.index, Attrs: s.attrs, Entries: s.entries,
 		Was: recordInode(s.host), Put: recordInode(s.run), Landed: recordInode(s.landed),
 	}
 }

@@ -50,6 +50,10 @@ type Txn struct {
 // Begin starts a transaction. run names it: letters a to z and digits, at most 64, unused by any
 // other transaction of this server that has not ended.
 func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
+	return w.begin(ctx, run, nil)
+}
+
+func (w *Workspace) begin(ctx context.Context, run string, shared *sharedGit) (*Txn, error) {
 	if !isRunID(run) {
 		return nil, fmt.Errorf("overlay: %q is not the id of a run", run)
 	}
@@ -66,7 +70,7 @@ func (w *Workspace) Begin(ctx context.Context, run string) (*Txn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
-	t := &Txn{w: w, run: run, dir: dir, layers: dir, away: w.awayNow(), trusted: w.trusted, modes: map[string]uint32{}}
+	t := &Txn{w: w, run: run, shared: shared, dir: dir, layers: dir, away: w.awayNow(), trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
@@ -115,7 +119,7 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	// After the marker: a change that it does not show as one is in what is compared with.
-	t.base = openGitBase(t.w.root)
+	t.base = openGitBase(t.w.root, t.shared)
 	if err := t.prepareMounts(ctx, root); err != nil || t.copied != nil {
 		return err // what is hidden is not in the copy
 	}

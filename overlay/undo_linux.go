@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -244,7 +245,10 @@ func (u *undoing) unchanged(s step, now inode) bool {
 	if !u.w.trusted {
 		landed.ctime = now.ctime
 	}
-	return landed.kind != absent && now == landed
+	if landed.kind == absent || now == landed {
+		return landed.kind != absent
+	}
+	return s.entries != nil && bytes.Equal(s.entries, u.w.indexAt(s.path))
 }
 
 // remove judges something that the landing put where nothing was, and reports whether the path will

@@ -11,6 +11,7 @@ import (
 type View struct {
 	w    *Workspace
 	mask *mask
+	git  *gitLink // the git directory outside, if there is one
 }
 
 // openViews makes the place for masks where nothing ever lands from: in the state directory, whatever
@@ -35,6 +36,7 @@ func (w *Workspace) View(ctx context.Context) (*View, error) {
 	}
 	defer lock.unlock()
 	v := &View{w: w}
+	v.git, _ = w.gitLink() // git says well enough that there is none
 	v.mask, _, err = w.masks.take(passed(), w.scratch.server)
 	return v, err
 }
@@ -48,7 +50,11 @@ func passed() stamp {
 
 // Layers returns what has to be mounted. There is no upper layer: it is to be read-only.
 func (v *View) Layers() []Layer {
-	return []Layer{{Lower: v.w.root.path, Mask: v.mask.path()}}
+	layers := []Layer{{Lower: v.w.root.path, Mask: v.mask.path()}}
+	if v.git != nil {
+		layers = append(layers, Layer{Lower: v.git.dir, Via: v.git.via})
+	}
+	return layers
 }
 
 // Close is called once nothing is mounted any more.

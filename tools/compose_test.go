@@ -6,7 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"airlock/envs"
+	"airlock/overlay"
+	"airlock/sandbox"
 )
 
 // A .venv that a run cannot use is not passed over in silence: the packages in it are missed.
@@ -24,6 +29,39 @@ func TestUnusedVenvIsNoted(t *testing.T) {
 		}
 		if err := os.MkdirAll(filepath.Join(ws, ".venv/bin"), 0o700); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The links on the way to a layer are made again, but for those that are in a layer already.
+func TestLinksTo(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) string { return filepath.Join(dir, path) }
+	for _, path := range []string{"ws", "real/git"} {
+		if err := os.MkdirAll(at(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"way": "real", "ws/inside": "../way", "ws/proc": "/proc/self/cwd"} {
+		if err := os.Symlink(text, at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	layers := []overlay.Layer{{Lower: at("ws")}, {Lower: at("real/git")}}
+	way := sandbox.Mount{Kind: sandbox.MountSymlink, Source: "real", Target: at("way")}
+	for path, want := range map[string][]sandbox.Mount{
+		"":                  nil,
+		at("real/git"):      nil,
+		at("way/git"):       {way},
+		at("ws/inside/git"): {way},
+		at("ws/proc"):       nil,
+		at("gone"):          nil,
+	} {
+		if diff := cmp.Diff(want, linksTo(path, layers), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
 	}
 }
