@@ -41,7 +41,8 @@ var raceNames = []string{"kept0", "kept1", "any0", "any1"}
 
 // written is what is known of a word.
 type written struct {
-	name  string    // of the file, without its directory, since these are swapped
+	name  string // of the file, without its directory, since these are swapped
+	how   string
 	since time.Time // before it was written
 	run   bool
 	gone  bool // someone took it away who may
@@ -70,10 +71,10 @@ type heldFile struct {
 	gone bool // an editor removed it, and so what is appended
 }
 
-func (r *race) wrote(word, name string, run bool) {
+func (r *race) wrote(word, name, how string, run bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tokens[word] = &written{name: name, since: time.Now(), run: run}
+	r.tokens[word] = &written{name: name, how: how, since: time.Now(), run: run}
 }
 
 func (r *race) took(words string) {
@@ -124,7 +125,7 @@ func (r *race) edit(word string) {
 	if edit.what == "swapped" && rand.IntN(8) > 0 {
 		return // after one, all that runs change in these directories is in conflict
 	}
-	r.wrote(word, name, false)
+	r.wrote(word, name, edit.what, false)
 	gone, err := edit.do()
 	r.took(gone)
 	switch {
@@ -168,7 +169,7 @@ func (r *race) letGo(word string) error {
 	}
 	i := rand.IntN(len(r.held))
 	h := r.held[i]
-	r.wrote(word, h.name, false)
+	r.wrote(word, h.name, "held", false)
 	if h.gone {
 		r.took(word)
 	}
@@ -201,7 +202,7 @@ func (r *race) run(id string) error {
 		}
 		word := fmt.Sprintf("%sw%d", id, i)
 		words[path] = word
-		r.wrote(word, name, true)
+		r.wrote(word, name, "run", true)
 		how := 0
 		if !strings.HasPrefix(name, "kept") {
 			how = rand.IntN(4)
@@ -288,7 +289,7 @@ func raceOn(t *testing.T, base string) {
 		must(os.Chmod(r.e.path(fmt.Sprint("d", d)), 0o755))
 		for _, name := range raceNames {
 			word := fmt.Sprintf("base%d%s", d, name)
-			r.wrote(word, name, false)
+			r.wrote(word, name, "base", false)
 			must(os.WriteFile(r.e.path(fmt.Sprintf("d%d/%s", d, name)), []byte(word+"\n"), 0o644))
 		}
 	}
@@ -344,7 +345,7 @@ func raceOn(t *testing.T, base string) {
 			gone++
 		default:
 			lost++
-			t.Errorf("%s, written to %s, is lost", word, tok.name)
+			t.Errorf("%s, written to %s at %v, is lost (%s)", word, tok.name, tok.since, tok.how)
 		}
 	}
 	t.Logf("%d runs in %v: %d tokens, %d of them found, %d taken away by who may, %d lost; %v",
