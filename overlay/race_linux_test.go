@@ -50,9 +50,8 @@ type written struct {
 
 // race is the account.
 type race struct {
-	f   *fixture
-	e   editor
-	end time.Time
+	f *fixture
+	e editor
 
 	editing sync.Mutex // editors don't race with each other, only with landings
 
