@@ -59,7 +59,13 @@ func TestTrail(t *testing.T) {
 				t.Errorf("%s is %s, %v", path, got, err)
 			}
 			// While it is in use, something far away is opened and nothing of it is closed.
-			return view.through("y/here", func(string) error { return nil })
+			if err := view.through("y/here", func(string) error { return nil }); err != nil {
+				return err
+			}
+			if got, err := os.Readlink(link); err != nil || strings.TrimSuffix(f.dir+"/"+path, "/") != got {
+				t.Errorf("%s became %s, %v", path, got, err)
+			}
+			return nil
 		})
 		if err != nil {
 			t.Error(err)
