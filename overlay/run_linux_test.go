@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,7 +66,7 @@ func becomeRun(encoded, script string) error {
 	if err := os.Chdir(layers[0].Lower); err != nil {
 		return err
 	}
-	return unix.Exec("/bin/sh", []string{"sh", "-euc", toolFunction + script}, append(os.Environ(), "HOME=/nonexistent", "TOOL="+self()))
+	return unix.Exec("/bin/sh", []string{"sh", "-euc", toolFunction + strictly(script)}, append(os.Environ(), "HOME=/nonexistent", "TOOL="+self()))
 }
 
 // openLayer makes the mount of a layer.
@@ -244,7 +245,7 @@ func onDisk(t *testing.T, setup string, change ...func(*Config)) *fixture {
 // host runs a script in the workspace as its owner does.
 func (f *fixture) host(script string) string {
 	f.t.Helper()
-	cmd := exec.Command("/bin/sh", "-euc", toolFunction+script)
+	cmd := exec.Command("/bin/sh", "-euc", toolFunction+strictly(script))
 	cmd.Dir = f.dir
 	cmd.Env = append(os.Environ(), "BASE="+f.base, "TOOL="+self())
 	out, err := cmd.CombinedOutput()
@@ -305,3 +306,10 @@ func (f *fixture) landed(script, meanwhile string) Report {
 	}
 	return f.land(txn)
 }
+
+// strictly makes "! command" count in a script: the shell's -e does not look at a command with a "!".
+func strictly(script string) string {
+	return negated.ReplaceAllString(script, "$1$2 || exit 9")
+}
+
+var negated = regexp.MustCompile(`(^|[;\n]\s*)(! [^;\n]+)`)

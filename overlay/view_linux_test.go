@@ -49,7 +49,7 @@ func TestView(t *testing.T) {
 	if len(layers) != 1 || layers[0].Upper != "" || layers[0].Lower != dir {
 		t.Fatalf("layers: %+v", layers)
 	}
-	run(t, layers[0], strictly("! cat .env; ! cat a/.env; cat a/v; ! (echo x > x); ! rm a/v; ! mv a b; test \"$(ls -A)\" = a"))
+	run(t, layers[0], "! cat .env; ! cat a/.env; cat a/v; ! (echo x > x); ! rm a/v; ! mv a b; test \"$(ls -A)\" = a")
 	// What changes is another mask, and the old one goes with the last view of it.
 	if err := os.WriteFile(filepath.Join(dir, "a", "x"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, second.Layers()[0], strictly("! cat b/.env; test -e a/x; ! cat .env"))
+	run(t, second.Layers()[0], "! cat b/.env; test -e a/x; ! cat .env")
 	for _, v := range []*View{v, second} {
 		if err := v.Close(); err != nil {
 			t.Error(err)

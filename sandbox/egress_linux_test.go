@@ -138,7 +138,9 @@ func TestEgressIsNotTheRuns(t *testing.T) {
 func TestEgressRefused(t *testing.T) {
 	n := newNative(t)
 	spec, stdio, _ := withEgress(t, "true")
-	startRun(t, n, spec, stdio) // or skip
+	if _, err := startRun(t, n, spec, stdio).Wait(); err != nil { // or skip
+		t.Fatal(err)
+	}
 	stdio.Attach = func(s Sockets) error {
 		s.Close()
 		return errors.New("no gateway")

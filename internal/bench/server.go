@@ -15,6 +15,7 @@ import (
 type server struct {
 	client    *mcpclient.Client
 	workspace string
+	cmd       *exec.Cmd
 }
 
 func startServer(ctx context.Context, airlock, dir string) (*server, error) {
@@ -34,8 +35,10 @@ func startServer(ctx context.Context, airlock, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{client: client, workspace: workspace}, nil
+	return &server{client: client, workspace: workspace, cmd: cmd}, nil
 }
+
+func (s *server) pid() int { return s.cmd.Process.Pid }
 
 // run calls run_shell. A time counts only if the run did its work, so the answer must hold the text.
 func (s *server) run(ctx context.Context, command, wantText string) error {

@@ -48,7 +48,7 @@ func fill(workspace string, files int) error {
 	for i := range files {
 		dir := filepath.Join(workspace, fmt.Sprintf("d%d", i/filesInDir))
 		if i%filesInDir == 0 {
-			if err := os.Mkdir(dir, 0o755); err != nil {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return err
 			}
 		}
