@@ -40,7 +40,7 @@ if they are not.
 		if done {
 			return status
 		}
-		d := diagnose(ctx, s.user)
+		d := diagnose(ctx, s.user, a.environ)
 		d.wait(s.places.state)
 		print := d.print
 		if *asJSON {
@@ -104,11 +104,34 @@ type check struct {
 	Mend    string `json:"mend,omitempty"`
 }
 
+// checkEgress judges what a probe of the network met.
+func checkEgress(err error, s settings, environ []string) check {
+	c := check{Name: "network", Promise: "runs reach the hosts that network allows", OK: err == nil}
+	if err != nil {
+		c.Detail, c.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
+		return c
+	}
+	c.Detail = "connections and names are redirected (nf_tables)"
+	if s.Network.Upstream != "" || s.Network.Mode == "deny" {
+		if strings.HasPrefix(s.Network.Upstream, "name:") {
+			c.Detail += "; network.upstream is given names, so that it alone knows what addresses are reached"
+		}
+		return c
+	}
+	for _, name := range []string{"https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"} {
+		if lookup(environ, name) != "" {
+			c.Detail += "; " + name + " is set on this host, and not used: network.upstream would say so"
+			break
+		}
+	}
+	return c
+}
+
 // probeTime is the longest that building one sandbox may take; it takes tens of milliseconds.
 const probeTime = 30 * time.Second
 
 // diagnose looks at the host and tries the backend that the settings name.
-func diagnose(ctx context.Context, s settings) diagnosis {
+func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	d := diagnosis{Backend: s.Sandbox.Backend, Checks: []check{}, Held: map[string]string{}}
@@ -118,7 +141,15 @@ func diagnose(ctx context.Context, s settings) diagnosis {
 	backend, err := s.backend()
 	if err == nil {
 		d.Backend, d.Held = backend.Name(), backend.Held()
-		err = errors.Join(backend.Probe(ctx), backend.Close())
+		err = backend.Probe(ctx)
+		if native, ok := backend.(*sandbox.Native); ok && err == nil {
+			c := checkEgress(native.ProbeEgress(ctx), s, environ)
+			d.Checks = append(d.Checks, c)
+			if !c.OK && s.Network.Mode != "deny" {
+				err = errors.New(c.Detail)
+			}
+		}
+		err = errors.Join(err, backend.Close())
 	}
 	if err == nil && s.Limits.Enforce == "strict" {
 		err = refusedByStrict(d.Held)

@@ -158,3 +158,11 @@ func TestEgressRefused(t *testing.T) {
 		t.Error("one port for two uses was accepted")
 	}
 }
+
+func TestProbeEgress(t *testing.T) {
+	n := newNative(t)
+	startRun(t, n, testSpec(t, "true"), Stdio{}).Wait() //nolint:errcheck // it is for the skip
+	if err := n.ProbeEgress(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

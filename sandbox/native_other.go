@@ -32,6 +32,9 @@ func (*Native) Unconfined() bool { return false }
 // Probe implements [Backend].
 func (*Native) Probe(context.Context) error { return errNotLinux() }
 
+// ProbeEgress refuses as Probe does.
+func (n *Native) ProbeEgress(ctx context.Context) error { return n.Probe(ctx) }
+
 // Held implements [Backend].
 func (*Native) Held() map[string]string {
 	return map[string]string{"processes": "", "memory": "", "disk": "", "files": "", "cpu": ""}

@@ -13,6 +13,18 @@ import (
 // workspace on an overlay (in the directory for temporary files), a new /proc. What it executes does
 // nothing, and need not even exist on this host.
 func (n *Native) Probe(ctx context.Context) error {
+	return n.probe(ctx, func(*Spec, *Stdio) {})
+}
+
+// ProbeEgress is [Native.Probe] with a sandbox whose network is [NetworkRedirected].
+func (n *Native) ProbeEgress(ctx context.Context) error {
+	return n.probe(ctx, func(spec *Spec, stdio *Stdio) {
+		spec.Network, spec.Egress = NetworkRedirected, Egress{RedirectPort: 61000, ProxyPort: 61001}
+		stdio.Attach = Sockets.Close
+	})
+}
+
+func (n *Native) probe(ctx context.Context, edit func(*Spec, *Stdio)) error {
 	uid, gid := os.Geteuid(), os.Getegid()
 	system, err := HostSystem(os.Environ(), uid, gid)
 	if err != nil {
@@ -36,7 +48,7 @@ func (n *Native) Probe(ctx context.Context) error {
 			return setupError("make", d, err)
 		}
 	}
-	p, err := n.Start(ctx, Spec{
+	spec, stdio := Spec{
 		ID:      "probe",
 		Argv:    []string{"true"},
 		Env:     []string{"PATH=/usr/bin:/bin"},
@@ -46,7 +58,9 @@ func (n *Native) Probe(ctx context.Context) error {
 		GID:     gid,
 		Mounts:  append(append(system.Mounts, links...), overlay),
 		Network: NetworkNone,
-	}, Stdio{})
+	}, Stdio{}
+	edit(&spec, &stdio)
+	p, err := n.Start(ctx, spec, stdio)
 	if err != nil {
 		return err
 	}
