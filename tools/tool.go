@@ -49,7 +49,9 @@ func underPolicy(fields []field, p Policy) []field {
 			f.maxKey = "limits.max_timeout"
 			f.doc += " Left out: " + p.Limits.Timeout.String() + "."
 		case "on_failure":
-			if p.ReadOnly {
+			if p.Through || p.Direct {
+				f.doc += " Nothing does here: what a run writes is there at once."
+			} else if p.ReadOnly {
 				f.doc += " Nothing does here, the workspace is read-only."
 			} else if p.LandOn == "exit" {
 				f.doc += " Left out: keep."
