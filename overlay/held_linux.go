@@ -63,7 +63,7 @@ func (w *Workspace) Hold(ctx context.Context) (Held, error) {
 			readOnly = append(readOnly, m.path)
 		}
 	}
-	hidden, err := h.paths()
+	hidden, err := h.paths(w.root)
 	if err != nil {
 		return Held{}, fmt.Errorf("look for what is hidden: %w", err)
 	}
@@ -78,8 +78,8 @@ func (w *Workspace) Hold(ctx context.Context) (Held, error) {
 	return held, err
 }
 
-// paths are those that are hidden.
-func (h *holder) paths() ([]string, error) {
+// paths are those that are hidden and exist.
+func (h *holder) paths(root *tree) ([]string, error) {
 	if h.hidden == nil {
 		return nil, nil
 	}
@@ -93,7 +93,10 @@ func (h *holder) paths() ([]string, error) {
 			paths = append(paths, d.path)
 		}
 		for _, name := range d.hidden {
-			paths = append(paths, joinPath(d.path, name))
+			path := joinPath(d.path, name)
+			if i, err := statAt(root.fd, path); err != nil || i.kind != absent {
+				paths = append(paths, path)
+			}
 		}
 	}
 	return paths, nil

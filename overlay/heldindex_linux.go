@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,9 +49,13 @@ type heldPaths struct {
 	repositories          []string
 }
 
-// longestHeld is the longest absolute path that is looked at. A run can nest directories deeper than a
-// path can name: those are read-only, from there on down.
-const longestHeld = 2048
+// longestHeld is the longest absolute path that is looked at, in bytes, and deepestHeld the most names of one
+// in the workspace. A run can nest directories deeper than a path can name, and each that something is held
+// in takes a mount: from there on down all is read-only.
+const (
+	longestHeld = 2048
+	deepestHeld = 128
+)
 
 // look finds what is to be held now. now is a moment that has passed, by the workspace's clock.
 func (x *heldIndex) look(ctx context.Context, now stamp) (heldPaths, error) {
@@ -119,7 +124,7 @@ func (l *heldLook) dir(d *knownHolds, path string, i inode, gits []string) error
 	}
 	for _, sub := range d.dirs {
 		below := joinPath(path, sub.name)
-		if len(l.x.host.path)+len(below) > longestHeld {
+		if len(l.x.host.path)+len(below) > longestHeld || strings.Count(below, "/") >= deepestHeld {
 			l.found.readOnly = append(l.found.readOnly, below)
 			continue
 		}

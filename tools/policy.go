@@ -71,8 +71,12 @@ func (p Policy) Describe() string {
 		b.WriteString("There is no network, only a loopback of the run's own; programs of one run reach each other on it.")
 	}
 	l := p.Limits
-	fmt.Fprintf(&b, " Limits: %s a run unless timeout_seconds says otherwise (at most %s), %d processes, %s of memory, %s written to the workspace, and as much in /tmp and the home directory together; %s of output are shown, its beginning and its end.",
-		l.Timeout, l.MaxTimeout, l.Processes, l.Memory, l.Disk, l.Output)
+	written := fmt.Sprintf("%s written to the workspace, and as much in /tmp and the home directory together", l.Disk)
+	if p.Through {
+		written = fmt.Sprintf("%s in /tmp and the home directory together", l.Disk)
+	}
+	fmt.Fprintf(&b, " Limits: %s a run unless timeout_seconds says otherwise (at most %s), %d processes, %s of memory, %s; %s of output are shown, its beginning and its end.",
+		l.Timeout, l.MaxTimeout, l.Processes, l.Memory, written, l.Output)
 	for _, note := range p.Notes {
 		b.WriteString(" " + note)
 	}
