@@ -227,6 +227,31 @@ func TestHoldReads(t *testing.T) {
 	}
 }
 
+// TestHoldForeign: root serves somebody else's workspace, from a state directory that only root gets to.
+func TestHoldForeign(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root serves the workspaces of others")
+	}
+	base := t.TempDir()
+	dir, state := filepath.Join(base, "ws"), filepath.Join(base, "state")
+	makeNames(t, base, "ws/.envrc", "state/")
+	if err := errors.Join(os.Chmod(state, 0o700), os.Chown(dir, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	c := Defaults()
+	c.Mode = "direct"
+	w, err := Open(dir, state, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(mounts("ro .envrc"), w.mounted(t)); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestHoldHasNoTransactions(t *testing.T) {
 	w := openDirect(t, nil)
 	if _, err := w.Begin(context.Background(), "r1"); !errors.Is(err, errDirect) {
