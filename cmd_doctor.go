@@ -63,7 +63,7 @@ type diagnosis struct {
 	Possible bool              `json:"runs_possible"`
 	Backend  string            `json:"backend"`
 	Through  bool              `json:"written_directly,omitempty"` // sandboxed runs write to the workspace itself
-	Cause    string            `json:"cause,omitempty"` // why runs are not possible
+	Cause    string            `json:"cause,omitempty"`            // why runs are not possible
 	Mend     string            `json:"mend,omitempty"`
 	Checks   []check           `json:"checks"`
 	Held     map[string]string `json:"limits"` // by limit, the mechanism; "" where none holds it

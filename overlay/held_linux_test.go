@@ -257,6 +257,13 @@ func TestHoldHasNoTransactions(t *testing.T) {
 	if _, err := w.Begin(context.Background(), "r1"); !errors.Is(err, errDirect) {
 		t.Errorf("begin: %v", err)
 	}
+	// A link under a name of ours is a run's, and keeps nothing from the next.
+	if err := os.Symlink(".", filepath.Join(w.root.path, ".airlock-x")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(mounts(), w.mounted(t)); diff != "" {
+		t.Errorf("mounts (-want +got):\n%s", diff)
+	}
 	// A link to all of it can't be hidden.
 	w = openDirect(t, []string{".env"}, "x")
 	if err := os.Symlink(".", filepath.Join(w.root.path, ".env")); err != nil {

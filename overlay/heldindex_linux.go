@@ -190,7 +190,7 @@ func (l *heldLook) read(d *knownHolds, path string, gits []string) (closed bool,
 	err = eachName(f, func(name string, k kind) {
 		below := joinPath(path, name)
 		switch {
-		case reserved(name):
+		case reserved(name) && k != symlink: // none of ours is a link
 			d.ours = append(d.ours, name)
 		case !l.filter.holds(below, k, d.gits):
 			if k == directory {
