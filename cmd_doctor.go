@@ -62,7 +62,8 @@ if they are not.
 type diagnosis struct {
 	Possible bool              `json:"runs_possible"`
 	Backend  string            `json:"backend"`
-	Cause    string            `json:"cause,omitempty"` // why runs are not possible
+	Through  bool              `json:"written_directly,omitempty"` // sandboxed runs write to the workspace itself
+	Cause    string            `json:"cause,omitempty"`            // why runs are not possible
 	Mend     string            `json:"mend,omitempty"`
 	Checks   []check           `json:"checks"`
 	Held     map[string]string `json:"limits"` // by limit, the mechanism; "" where none holds it
@@ -158,6 +159,7 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 		d.Cause, d.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 	}
 	d.Possible = err == nil
+	d.Through = s.Workspace.Mode == "direct" && !s.Unconfined()
 	return d
 }
 
@@ -211,6 +213,9 @@ func (d diagnosis) print(w io.Writer) error {
 		b.WriteString("\nRuns are possible, and NOT sandboxed: sandbox.backend is \"direct\".\n")
 	default:
 		fmt.Fprintf(&b, "\nRuns are possible: a sandbox of the %s backend was built and taken down again.\n", d.Backend)
+		if d.Through {
+			b.WriteString("They write to the workspace itself, without a transaction, and nothing bounds how much: workspace.mode is \"direct\".\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

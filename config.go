@@ -74,7 +74,7 @@ func (c Config) Unconfined() bool { return c.Sandbox.Backend == "direct" }
 // transactions and an open network. Otherwise those two keys would promise what is not kept.
 func (c Config) checkDirect() error {
 	if !c.Unconfined() {
-		return nil
+		return c.checkThrough()
 	}
 	var missing []string
 	if c.Workspace.Mode != "direct" {
@@ -90,12 +90,21 @@ func (c Config) checkDirect() error {
 		strings.Join(missing, " and "))
 }
 
+// checkThrough refuses what a workspace that runs write to without a transaction can't keep.
+func (c Config) checkThrough() error {
+	switch {
+	case c.Workspace.Mode != "direct":
+	case c.Workspace.LandOn == "review":
+		return errors.New(`workspace.mode: "direct" has nothing that could wait for a review; take "overlay", or another workspace.land_on than "review"`)
+	case c.Limits.Enforce == "strict":
+		return errors.New(`workspace.mode: nothing bounds what a run writes with "direct" (limits.disk), and limits.enforce is "strict"; take "overlay", or limits.enforce = "best"`)
+	}
+	return nil
+}
+
 // unsupported names the keys that are set to something that has no function in this version.
 func (c Config) unsupported() []string {
 	var keys []string
-	if c.Workspace.Mode == "direct" && !c.Unconfined() {
-		keys = append(keys, "workspace.mode")
-	}
 	keys = append(keys, c.Workspace.Unsupported()...)
 	keys = append(keys, c.Sandbox.Unsupported()...)
 	keys = append(keys, c.Limits.Unsupported()...)

@@ -131,7 +131,7 @@ func TestUserFileFaults(t *testing.T) {
 		{"direct with half of it", "[sandbox]\nbackend = \"direct\"\n[workspace]\nmode = \"direct\"\n", `FILE:2: sandbox.backend: "direct" isolates nothing; write network.mode = "allow" beside it to say that you know, or take another backend`},
 		{"bad glob", "[sandbox]\nhide = [\".env\",\n  \"a/../b\"]\n", `FILE:2: sandbox.hide[1]: "a/../b" is not a glob: it holds the name ".."`},
 		{"nothing hides", "[sandbox]\nbackend = \"direct\"\nhide = [\".env\"]\n[workspace]\nmode = \"direct\"\n[network]\nmode = \"allow\"\n", `FILE:3: sandbox.hide: nothing hides a path from a run without a sandbox; leave it out, or take another sandbox.backend than "direct"`},
-		{"direct mode alone", "[workspace]\nmode = \"direct\"\n", `FILE:2: workspace.mode: not supported yet`},
+		{"direct mode that waits", "[workspace]\nmode = \"direct\"\nland_on = \"review\"\n", `FILE:2: workspace.mode: "direct" has nothing that could wait for a review; take "overlay", or another workspace.land_on than "review"`},
 		{"no value", "[limits]\ntimeout =\n", `FILE:2: limits.timeout: expected value but found '\n' instead`},
 		{"mark", "\ufeff[limits]\n", `FILE:1: begins with a byte order mark`},
 		{"UTF-16", "\xff\xfe[\x00", `FILE:1: begins with a byte order mark`},

@@ -42,7 +42,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Network = o.network.current
 	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
-	if o.settings.Workspace.Mode != "direct" {
+	if !o.settings.Unconfined() {
 		if options.Layers, err = o.transactions(p, o.settings.Workspace.Mode, environ); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
 		}
@@ -114,6 +114,7 @@ func unheld(backend sandbox.Backend, l tools.Limits) []string {
 func (s settings) describe() tools.Policy {
 	return tools.Policy{
 		Direct:   s.Unconfined(),
+		Through:  s.Workspace.Mode == "direct" && !s.Unconfined(),
 		ReadOnly: s.Workspace.Mode == "readonly",
 		Hides:    len(s.Sandbox.Hide) > 0,
 		LandOn:   s.Workspace.LandOn,

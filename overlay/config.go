@@ -12,7 +12,7 @@ import (
 // [Defaults].
 type Config struct {
 	// Mode is "overlay" (runs write to a layer that lands or is discarded), "direct" (no transaction
-	// at all: the caller does not use this package) or "readonly" (there are views in place of
+	// at all: see [Workspace.Hold]) or "readonly" (there are views in place of
 	// transactions).
 	Mode string `toml:"mode"`
 

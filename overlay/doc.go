@@ -50,6 +50,9 @@
 // A workspace whose mode is "readonly" has no transactions but views: what is mounted for a run shows the
 // workspace without what is hidden, and takes no writes.
 //
+// One whose mode is "direct" has neither: Hold says what has to be mounted for a run that writes to the workspace
+// itself, so that it is kept from what a landing would withhold.
+//
 // # How a conflict is found
 //
 // There is no copy of the workspace to compare with. Begin reads the clock that the filesystem stamps
@@ -86,6 +89,8 @@
 //
 //   - Without [Config.Durable] a landing that a loss of power cuts off can be half done. With it, as
 //     far as the filesystem keeps what fsync promises.
+//   - Hold holds what exists: not a protected path that is made later, nor one that the host replaces by a
+//     rename during the run, nor a link in the place of one, nor another hard link.
 //   - When a landing that was cut off is taken back, an edit in place that gives the file its size and
 //     mtime back is not seen if it came within 20 ms of the end of that process; nor, of a file with
 //     several names that all landed, if it came before that end.

@@ -20,6 +20,9 @@ type Layer struct {
 	// ReadOnly shows Lower as it is, without a layer.
 	ReadOnly bool
 
+	// Writable shows Lower as it is, to be written; Masked puts something empty in its place. See [Held].
+	Writable, Masked bool
+
 	// Via is another path that leads to Lower, through links that a run has to see, too; "" for none.
 	Via string
 }

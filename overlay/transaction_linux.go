@@ -60,6 +60,9 @@ func (w *Workspace) begin(ctx context.Context, run string, shared *sharedGit) (*
 	if w.config.Mode == "readonly" {
 		return nil, errReadOnly
 	}
+	if w.config.Mode == "direct" {
+		return nil, errDirect
+	}
 	if err := w.unmoved(); err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}

@@ -65,17 +65,25 @@ func layerUsage(ctx context.Context, upper *tree, copied *privateCopy, modes map
 // Free returns how many bytes a user without privileges can still write to the layer's filesystem, in
 // files of inodeCost if it has fewer inodes than blocks left.
 func (t *Txn) Free() (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(t.upper.fd, &st); err != nil {
-		return 0, t.upper.fail("statfs", "", err)
-	}
-	free := int64(st.Bavail) * st.Frsize
-	if st.Files > 0 { // some make inodes as they need them, and say 0
-		free = min(free, int64(st.Ffree)*inodeCost)
+	free, err := freeAt(t.upper)
+	if err != nil {
+		return 0, err
 	}
 	if t.git != nil {
 		more, err := t.git.Free()
 		return min(free, more), err
+	}
+	return free, nil
+}
+
+func freeAt(dir *tree) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(dir.fd, &st); err != nil {
+		return 0, dir.fail("statfs", "", err)
+	}
+	free := int64(st.Bavail) * st.Frsize
+	if st.Files > 0 { // some make inodes as they need them, and say 0
+		free = min(free, int64(st.Ffree)*inodeCost)
 	}
 	return free, nil
 }

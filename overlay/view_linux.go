@@ -20,6 +20,9 @@ func (w *Workspace) openViews(doubt bool) (*scratch, error) {
 	s := &scratch{base: &tree{path: filepath.Join(w.state, "layers")}, doubt: doubt}
 	var foreign bool
 	s.mode, foreign = scratchMode(w.id)
+	if w.config.Mode == "direct" { // no run sees anything of it
+		return s, s.open(context.Background(), w.root, w.id, false, func(_, _ *tree) error { return nil })
+	}
 	return s, s.open(context.Background(), w.root, w.id, foreign, holdsLayers)
 }
 

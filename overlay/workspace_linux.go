@@ -25,6 +25,7 @@ type Workspace struct {
 	filter  filter
 	gitUser GitUser
 	masks   *masks // nil if nothing is hidden
+	holder  holder // for mode "direct"
 	scratch *scratch
 	views   *scratch // where masks lie if that can't be scratch, or nil
 	isGit   bool     // it is a git directory that is another workspace's
@@ -116,7 +117,7 @@ func (w *Workspace) open(stateDir string) (err error) {
 		if err != nil {
 			return err
 		}
-		if w.config.Mode == "readonly" {
+		if w.config.Mode == "readonly" || w.config.Mode == "direct" {
 			w.scratch, err = w.openViews(doubt)
 			return err
 		}

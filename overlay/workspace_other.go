@@ -38,6 +38,12 @@ func (w *Workspace) View(ctx context.Context) (*View, error) { return nil, errUn
 // Layers returns nothing.
 func (v *View) Layers() []Layer { return nil }
 
+// Hold fails.
+func (w *Workspace) Hold(ctx context.Context) (Held, error) { return Held{}, errUnsupported }
+
+// Free fails.
+func (w *Workspace) Free() (int64, error) { return 0, errUnsupported }
+
 // Close does nothing.
 func (v *View) Close() error { return nil }
 

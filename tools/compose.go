@@ -108,6 +108,10 @@ func liesIn(path, dir string) bool {
 // mountOf is a layer as the sandbox takes it.
 func mountOf(l overlay.Layer) sandbox.Mount {
 	switch {
+	case l.Writable:
+		return sandbox.Mount{Kind: sandbox.MountBind, Source: l.Lower, Target: l.Lower, Writable: true}
+	case l.Masked:
+		return sandbox.Mount{Kind: sandbox.MountMask, Target: l.Lower}
 	case l.ReadOnly, l.Upper == "" && l.Copy == "" && l.Mask == "":
 		return sandbox.Mount{Kind: sandbox.MountBind, Source: l.Lower, Target: l.Lower}
 	case l.Copy != "":

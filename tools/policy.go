@@ -9,6 +9,8 @@ import (
 type Policy struct {
 	// Direct says that runs are not sandboxed, and write straight to the workspace.
 	Direct bool
+	// Through says that sandboxed runs write straight to the workspace.
+	Through bool
 	// ReadOnly says that runs can't write to the workspace.
 	ReadOnly bool
 	// Hides says that runs do not see all of the workspace.
@@ -41,6 +43,8 @@ func (p Policy) Describe() string {
 		switch {
 		case p.ReadOnly:
 			b.WriteString("The workspace is READ-ONLY for them: a write there fails (EROFS), and nothing lands. They can write to /tmp and the home directory, which are gone afterwards. ")
+		case p.Through:
+			b.WriteString("What they write to the workspace is there AT ONCE and stays, however they end: there is no transaction, no undo and no conflict check. Files that make the host run something (git hooks and configuration, editor settings and the like) are read-only. ")
 		case p.LandOn == "exit":
 			b.WriteString("The changes of a run that ends by itself, with whatever exit status, land in the workspace as one transaction; on_failure=\"discard\" keeps those of a failed run out. ")
 		case p.LandOn == "review":
@@ -48,7 +52,7 @@ func (p Policy) Describe() string {
 		default:
 			b.WriteString("The changes of a run that exits with 0 land in the workspace as one transaction; after any other exit they are discarded, unless on_failure=\"keep\". ")
 		}
-		if !p.ReadOnly {
+		if !p.ReadOnly && !p.Through {
 			b.WriteString("A run that times out, is killed or reaches a limit leaves the workspace as it was. ")
 		}
 		b.WriteString("Nothing outside the workspace lasts, and no process outlives its run.")
@@ -67,8 +71,12 @@ func (p Policy) Describe() string {
 		b.WriteString("There is no network, only a loopback of the run's own; programs of one run reach each other on it.")
 	}
 	l := p.Limits
-	fmt.Fprintf(&b, " Limits: %s a run unless timeout_seconds says otherwise (at most %s), %d processes, %s of memory, %s written to the workspace, and as much in /tmp and the home directory together; %s of output are shown, its beginning and its end.",
-		l.Timeout, l.MaxTimeout, l.Processes, l.Memory, l.Disk, l.Output)
+	written := fmt.Sprintf("%s written to the workspace, and as much in /tmp and the home directory together", l.Disk)
+	if p.Through {
+		written = fmt.Sprintf("%s in /tmp and the home directory together", l.Disk)
+	}
+	fmt.Fprintf(&b, " Limits: %s a run unless timeout_seconds says otherwise (at most %s), %d processes, %s of memory, %s; %s of output are shown, its beginning and its end.",
+		l.Timeout, l.MaxTimeout, l.Processes, l.Memory, written, l.Output)
 	for _, note := range p.Notes {
 		b.WriteString(" " + note)
 	}
@@ -95,6 +103,10 @@ func (p Policy) instructions() string {
 	} else if p.ReadOnly {
 		b.WriteString("- The workspace is read-only here. Runs can look and compute, and write to /tmp and the home directory, which last for one call; nothing lands in the workspace. If something is to be changed there, say so to the user.\n")
 		b.WriteString("- Calls share nothing: no variables, no working directory, no background processes, no files in /tmp or the home directory. Put what belongs together into one call.\n")
+	} else if p.Through {
+		b.WriteString("- There is no transaction here: what a run writes to the workspace is there at once and stays, also if it fails or is ended. Nothing can be undone.\n")
+		b.WriteString("- Calls share nothing but the workspace: no variables, no working directory, no background processes, no files in /tmp or the home directory. Put what belongs together into one call; write what is to last into the workspace.\n")
+		b.WriteString("- Some files and directories of the workspace are read-only (EROFS, EBUSY): those that make the host run something. If one is to be changed, say so to the user. Moving files between directories can need a copy (EXDEV); mv does that by itself.\n")
 	} else {
 		if p.LandOn == "review" {
 			b.WriteString("- Each call is one transaction. If it ends well, its changes wait until the user lands them (airlock land RUN); else it is as if it had never run. No later call sees what waits, so do in one call what belongs together, and tell the user what waits. The line \"workspace: …\" of each result says which.\n")
@@ -107,7 +119,7 @@ func (p Policy) instructions() string {
 	}
 	if p.Order == "parallel" {
 		b.WriteString("- Calls that are sent at once run side by side; send those that build on each other one after the other.\n")
-	} else if p.LandOn == "review" {
+	} else if p.LandOn == "review" || p.Through {
 		b.WriteString("- Calls that are sent at once run in their order.\n")
 	} else {
 		b.WriteString("- Calls that are sent at once run in their order, each on what the one before landed.\n")

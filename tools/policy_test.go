@@ -11,11 +11,11 @@ import (
 
 func policies() []Policy {
 	var ps []Policy
-	for _, mode := range []Policy{{}, {Direct: true}, {ReadOnly: true}, {Hides: true}, {ReadOnly: true, Hides: true}} {
+	for _, mode := range []Policy{{}, {Direct: true}, {Through: true}, {Through: true, Hides: true}, {ReadOnly: true}, {Hides: true}, {ReadOnly: true, Hides: true}} {
 		for _, landOn := range []string{"success", "exit", "review"} {
 			for _, network := range []string{"deny", "allowlist", "allow"} {
 				for _, order := range []string{"arrival", "parallel"} {
-					p := Policy{Direct: mode.Direct, ReadOnly: mode.ReadOnly, Hides: mode.Hides, LandOn: landOn, Network: network, Order: order, Limits: DefaultLimits()}
+					p := Policy{Direct: mode.Direct, Through: mode.Through, ReadOnly: mode.ReadOnly, Hides: mode.Hides, LandOn: landOn, Network: network, Order: order, Limits: DefaultLimits()}
 					for i := range 30 {
 						p.Allow = append(p.Allow, fmt.Sprintf("*.some-host-%d.example", i))
 					}
@@ -53,9 +53,11 @@ func TestTextsFollowThePolicy(t *testing.T) {
 		d := p.Describe()
 		for text, want := range map[string]bool{
 			"NOT sandboxed":                     p.Direct,
-			"exits with 0 land":                 !p.Direct && !p.ReadOnly && p.LandOn == "success",
-			"whatever exit status":              !p.Direct && !p.ReadOnly && p.LandOn == "exit",
-			"until the user has reviewed":       !p.Direct && !p.ReadOnly && p.LandOn == "review",
+			"exits with 0 land":                 !p.Direct && !p.Through && !p.ReadOnly && p.LandOn == "success",
+			"whatever exit status":              !p.Direct && !p.Through && !p.ReadOnly && p.LandOn == "exit",
+			"until the user has reviewed":       !p.Direct && !p.Through && !p.ReadOnly && p.LandOn == "review",
+			"is there AT ONCE":                  p.Through,
+			"written to the workspace, and":     !p.Through,
 			"is READ-ONLY":                      p.ReadOnly,
 			"paths of the workspace are hidden": p.Hides,
 			"no network":                        p.Network == "deny",
@@ -70,14 +72,17 @@ func TestTextsFollowThePolicy(t *testing.T) {
 				t.Errorf("%q in %q: want %v", text, d, want)
 			}
 		}
-		if strings.Contains(p.instructions(), "read-only") != p.ReadOnly {
+		if strings.Contains(p.instructions(), "workspace is read-only") != p.ReadOnly {
 			t.Errorf("instructions: %s", p.instructions())
+		}
+		if says := strings.Contains(string(runShell(p).RawInputSchema), "discard its changes"); says != (!p.Direct && !p.Through) {
+			t.Errorf("timeout_seconds speaks of changes that are discarded: %v, with %+v", says, p)
 		}
 		a := annotations(p)
 		if *a.ReadOnlyHint != (p.ReadOnly && p.Network == "deny") || *a.DestructiveHint == p.ReadOnly {
 			t.Errorf("annotations %+v with %+v", a, p)
 		}
-		if says := strings.Contains(p.instructions(), "wait until the user lands them"); says != (!p.Direct && !p.ReadOnly && p.LandOn == "review") {
+		if says := strings.Contains(p.instructions(), "wait until the user lands them"); says != (!p.Direct && !p.Through && !p.ReadOnly && p.LandOn == "review") {
 			t.Errorf("the instructions speak of a review: %v, with %+v", says, p)
 		}
 		if open := *annotations(p).OpenWorldHint; open != (p.Direct || p.Network != "deny") {

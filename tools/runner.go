@@ -25,7 +25,7 @@ import (
 // when Run returns, whatever happened.
 type WorkspaceRunner struct {
 	backend  sandbox.Backend
-	layers   *overlay.Workspace // nil: runs write to the workspace itself
+	layers   *overlay.Workspace // nil: runs are not sandboxed
 	view     View
 	policy   Policy
 	tools    Config
@@ -43,7 +43,7 @@ type Identity struct {
 // on, and closes them.
 type RunnerOptions struct {
 	Backend  sandbox.Backend
-	Layers   *overlay.Workspace // nil with workspace.mode = "direct"
+	Layers   *overlay.Workspace // nil with sandbox.backend = "direct"
 	View     View
 	Policy   Policy
 	Tools    Config
@@ -132,7 +132,7 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 		result, _ := w.execute(ctx, id, r, nil, output)
 		if result.Status != StatusRefused && result.Status != StatusError {
 			result.Workspace.Landed = true
-			result.WorkspaceLine = "workspace: written directly, without a transaction"
+			result.WorkspaceLine = writtenDirectly
 		}
 		if w.backend.Unconfined() {
 			result.Notes = append(result.Notes, "this run was not sandboxed (sandbox.backend is \"direct\")")
@@ -141,6 +141,9 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 	}
 	if w.policy.ReadOnly {
 		return w.look(ctx, id, r, output), nil
+	}
+	if w.policy.Through {
+		return w.through(call, ctx, id, r, output), nil
 	}
 	txn, result, err := w.attempt(call, ctx, id, r, output)
 	if err != nil {

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -47,9 +48,14 @@ func underPolicy(fields []field, p Policy) []field {
 		case "timeout_seconds":
 			f.max = int64(p.Limits.MaxTimeout.Std() / time.Second)
 			f.maxKey = "limits.max_timeout"
+			if p.Through || p.Direct {
+				f.doc = strings.Replace(f.doc, ", and discard its changes", "", 1)
+			}
 			f.doc += " Left out: " + p.Limits.Timeout.String() + "."
 		case "on_failure":
-			if p.ReadOnly {
+			if p.Through || p.Direct {
+				f.doc += " Nothing does here: what a run writes is there at once."
+			} else if p.ReadOnly {
 				f.doc += " Nothing does here, the workspace is read-only."
 			} else if p.LandOn == "exit" {
 				f.doc += " Left out: keep."
