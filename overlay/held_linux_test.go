@@ -100,15 +100,25 @@ func TestHold(t *testing.T) {
 		want  []string
 	}{
 		{"nothing", nil, []string{"a/b", "conf2/x"}, nil},
-		{"git", nil, []string{".git/HEAD", ".git/objects/", ".git/refs/", ".git/hooks/x", ".git/config", ".git/modules/m/HEAD", ".git/modules/m/objects/", ".git/modules/m/refs/", ".git/modules/m/config", ".git/worktrees/w/gitdir"},
-			[]string{"rw .git", "ro .git/hooks", "ro .git/config", "rw .git/modules", "rw .git/modules/m", "ro .git/modules/m/config", "rw .git/worktrees", "rw .git/worktrees/w", "ro .git/worktrees/w/gitdir"}},
-		{"a bare repository of any name", nil, []string{"x/HEAD", "x/objects/", "x/refs/", "x/hooks/", "x/remotes/o", "no/HEAD", "no/hooks/"},
-			[]string{"rw x", "ro x/hooks", "ro x/remotes"}},
+		{
+			"git", nil,
+			[]string{".git/HEAD", ".git/objects/", ".git/refs/", ".git/hooks/x", ".git/config", ".git/modules/m/HEAD", ".git/modules/m/objects/", ".git/modules/m/refs/", ".git/modules/m/config", ".git/worktrees/w/gitdir"},
+			[]string{"rw .git", "ro .git/hooks", "ro .git/config", "rw .git/modules", "rw .git/modules/m", "ro .git/modules/m/config", "rw .git/worktrees", "rw .git/worktrees/w", "ro .git/worktrees/w/gitdir"},
+		},
+		{
+			"a bare repository of any name", nil,
+			[]string{"x/HEAD", "x/objects/", "x/refs/", "x/hooks/", "x/remotes/o", "no/HEAD", "no/hooks/"},
+			[]string{"rw x", "ro x/hooks", "ro x/remotes"},
+		},
 		{"a pointer to one", nil, []string{"sub/.git"}, []string{"rw sub", "ro sub/.git"}},
 		{"case", nil, []string{"a/.VSCode/x", ".EnvRC"}, []string{"rw a", "ro a/.VSCode", "ro .EnvRC"}},
 		{"the user's", nil, []string{"conf/a/b", "a/x.key", "d.key/x/y"}, []string{"ro conf", "rw a", "ro a/x.key", "ro d.key"}},
-		{"hidden", []string{"s/", ".env", "all/**"}, []string{"s/x.key", "a/.env", "all/x", "conf/.env", "conf/a/.env"},
-			[]string{"no s", "rw a", "no a/.env", "no all", "ro conf", "no conf/.env", "no conf/a/.env"}},
+		{
+			"hidden",
+			[]string{"s/", ".env", "all/**"},
+			[]string{"s/x.key", "a/.env", "all/x", "conf/.env", "conf/a/.env"},
+			[]string{"no s", "rw a", "no a/.env", "no all", "ro conf", "no conf/.env", "no conf/a/.env"},
+		},
 		{"ours", nil, []string{".airlock/x", "a/.airlock-land-1/y"}, []string{"no .airlock", "rw a", "no a/.airlock-land-1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
