@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/mountinfo"
 )
 
 // mount is something that is mounted in a workspace. An overlay's lower layer does not show it: it has to
@@ -66,30 +68,14 @@ func parseMounts(text []byte, dir string) []mount {
 		if len(f) < 5 || dash < 0 || dash+1 >= len(f) {
 			continue
 		}
-		path, in := strings.CutPrefix(unescape(f[4]), strings.TrimSuffix(dir, "/")+"/")
+		path, in := strings.CutPrefix(mountinfo.Unescape(f[4]), strings.TrimSuffix(dir, "/")+"/")
 		id, err := strconv.ParseUint(f[0], 10, 64)
 		if !in || path == "" || err != nil {
 			continue
 		}
-		mounts = append(mounts, mount{id: id, path: path, fstype: f[dash+1], device: f[2], inside: unescape(f[3])})
+		mounts = append(mounts, mount{id: id, path: path, fstype: f[dash+1], device: f[2], inside: mountinfo.Unescape(f[3])})
 	}
 	return mounts
-}
-
-// unescape undoes the kernel's octal escapes of what would break a line into fields.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // kernelFilesystems hold no content of anyone's: what is in them is the host's kernel, and its processes.

@@ -3,6 +3,7 @@ package overlay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 )
@@ -23,7 +24,10 @@ func (w *Workspace) openViews(doubt bool) (*scratch, error) {
 	if w.config.Mode == "direct" { // no run sees anything of it
 		return s, s.open(context.Background(), w.root, w.id, false, func(_, _ *tree) error { return nil })
 	}
-	return s, s.open(context.Background(), w.root, w.id, foreign, holdsLayers)
+	if err := s.open(context.Background(), w.root, w.id, foreign, holdsLayers); err != nil {
+		return s, fmt.Errorf("no place for what hides paths from runs: %w (XDG_STATE_HOME can name another)", err)
+	}
+	return s, nil
 }
 
 // View shows the workspace as it is now and becomes, without what is hidden. Unlike a transaction it

@@ -144,7 +144,7 @@ func (w *Workspace) Hide(h Hidden) error {
 	// One lower layer can't lie in another.
 	views, err := w.openViews(false)
 	if err != nil {
-		return fmt.Errorf("overlay: no place for what hides paths: %w", err)
+		return fmt.Errorf("overlay: %w", err)
 	}
 	w.views, w.masks.index.own = views, insideName
 	return nil

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -30,9 +31,10 @@ func (s *Session) answerUDP(conn net.PacketConn) {
 	for {
 		n, from, err := conn.ReadFrom(buffer)
 		if err != nil {
-			if s.ended() {
+			if s.ended() || errors.Is(err, net.ErrClosed) {
 				return
 			}
+			time.Sleep(retryDelay)
 			continue
 		}
 		if answer := s.answer(buffer[:n]); answer != nil {

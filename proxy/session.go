@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 )
@@ -15,6 +14,8 @@ import (
 type Gateway struct {
 	policy *Policy
 	dialer *dialer
+	slots  chan struct{} // connections of all runs
+	each   int           // how many of them one run may have
 }
 
 // NewGateway makes the gateway of a configuration, or returns what [Config.Validate] does. lookup
@@ -27,7 +28,8 @@ func NewGateway(c Config, lookup Lookup) (*Gateway, error) {
 	if lookup == nil {
 		lookup = hostLookup
 	}
-	return &Gateway{policy: policy, dialer: &dialer{
+	all, each := connectionLimits(descriptorLimit())
+	return &Gateway{policy: policy, slots: make(chan struct{}, all), each: each, dialer: &dialer{
 		policy: policy, lookup: lookup, upstream: newUpstream(c.Upstream), own: ownAddresses, connect: connectDirect,
 	}}, nil
 }
@@ -48,29 +50,42 @@ type Listeners struct {
 	QueryStream net.Listener
 }
 
-// maxConnections bounds the connections that one run has open at a time. Each takes two descriptors of
-// the server, and at times four more for pipes.
-const maxConnections = 2000
+const (
+	// maxConnections bounds the connections that one run has open at a time, and descriptorsEach is how many
+	// descriptors of the server each may take: two sockets, and two pipes that bytes are moved through.
+	maxConnections  = 2000
+	descriptorsEach = 6
+	// retryDelay is waited where a socket fails for want of something, so that it is not asked without end.
+	retryDelay = 10 * time.Millisecond
+)
+
+// connectionLimits bound the connections of all runs together, which leave the server a half of the files
+// that it may open, and those of one run, which leaves some to the others. Without this a run could take
+// from the server what it lands and answers with.
+func connectionLimits(descriptors int) (all, each int) {
+	all = max(4, descriptors/2/descriptorsEach)
+	return all, min(maxConnections, all*3/4)
+}
 
 // Session serves one run. Nobody but the run can reach its listeners, so that it needs no credential.
 type Session struct {
 	gateway *Gateway
 	names   names
 	denials denials
-	slots   chan struct{}
 
 	ctx    context.Context // of all that goes on for the run; it ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
 	mu    sync.Mutex
+	taken int // slots
 	open  map[net.Conn]bool
 	close []func() error
 }
 
 // Serve begins to serve a run, and owns the listeners from then on.
 func (g *Gateway) Serve(l Listeners) *Session {
-	s := &Session{gateway: g, open: map[net.Conn]bool{}, slots: make(chan struct{}, maxConnections)}
+	s := &Session{gateway: g, open: map[net.Conn]bool{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, ln := range l.Redirected {
 		s.accept(ln, s.forward)
@@ -119,25 +134,47 @@ func (s *Session) accept(ln net.Listener, serve func(context.Context, net.Conn))
 					return
 				}
 				// The server is out of descriptors, or the connection has ended by now.
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(retryDelay)
 				continue
 			}
-			select {
-			case s.slots <- struct{}{}:
-			default:
+			if !s.takeSlot() {
 				reset(conn)
 				continue
 			}
 			if !s.track(conn) {
+				s.giveSlot()
 				continue
 			}
 			s.work.Go(func() {
-				defer func() { <-s.slots }()
+				defer s.giveSlot()
 				defer s.untrack(conn)
 				serve(s.ctx, conn)
 			})
 		}
 	})
+}
+
+// takeSlot counts a connection of the run; not ok if it has too many, or all runs have together.
+func (s *Session) takeSlot() (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == s.gateway.each {
+		return false
+	}
+	select {
+	case s.gateway.slots <- struct{}{}:
+		s.taken++
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Session) giveSlot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	<-s.gateway.slots
 }
 
 // track makes a connection end with the session; not ok if that has ended already.
@@ -211,6 +248,5 @@ func (s *Session) checkName(first []byte, host string, port int) error {
 
 // hostLookup asks the host's resolver.
 func hostLookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	return slices.Clone(addrs), err
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }

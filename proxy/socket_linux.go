@@ -93,3 +93,12 @@ func control(conn syscall.Conn, f func(fd int) error) error {
 	}
 	return failed
 }
+
+// descriptorLimit is how many descriptors this process may have open (RLIMIT_NOFILE).
+func descriptorLimit() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024 // what Linux gives where nobody said anything
+	}
+	return int(min(limit.Cur, 1<<30))
+}

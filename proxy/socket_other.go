@@ -16,3 +16,5 @@ func originalDestination(*net.TCPConn) (netip.AddrPort, error) {
 func broken(net.Conn) bool { return false }
 
 func waitSent(net.Conn, time.Duration) {}
+
+func descriptorLimit() int { return 1024 }

@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -67,7 +67,7 @@ func (u *upstream) tunnel(conn net.Conn, destination string) (net.Conn, error) {
 		return nil, err
 	}
 	// A proxy that answers without an end is not read without one.
-	r := bufio.NewReaderSize(conn, 16<<10)
+	r := bufio.NewReaderSize(io.LimitReader(conn, maxHeader), 16<<10)
 	response, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (u *upstream) tunnel(conn net.Conn, destination string) (net.Conn, error) {
 	if r.Buffered() > 0 {
 		early, err := r.Peek(r.Buffered())
 		if err != nil {
-			return nil, errors.Join(err)
+			return nil, err
 		}
 		return &earlyConn{Conn: conn, early: append([]byte(nil), early...)}, nil
 	}

@@ -6,8 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"airlock/internal/mountinfo"
 )
 
 // hierarchy is a place where cgroups of runs may be made.
@@ -146,7 +147,7 @@ func parseCgroupMounts(text string) []cgroupMount {
 		if !ok || len(p) < 5 || len(s) < 3 {
 			continue
 		}
-		m := cgroupMount{root: unescapeMountinfo(p[3]), dir: unescapeMountinfo(p[4]), options: strings.Split(s[2], ",")}
+		m := cgroupMount{root: mountinfo.Unescape(p[3]), dir: mountinfo.Unescape(p[4]), options: strings.Split(s[2], ",")}
 		switch s[0] {
 		case "cgroup":
 			m.version = 1
@@ -158,20 +159,4 @@ func parseCgroupMounts(text string) []cgroupMount {
 		out = append(out, m)
 	}
 	return out
-}
-
-// unescapeMountinfo undoes the kernel's octal escapes of space, tab, newline and backslash.
-func unescapeMountinfo(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/mountinfo"
 )
 
 // host answers what is set on this machine. It is asked after something has failed, to name the cause;
@@ -161,7 +163,7 @@ func (h host) coveredProc() []string {
 		f := strings.Fields(line)
 		// What is mounted on an empty directory, as binfmt_misc is, covers nothing.
 		if len(f) > 4 && strings.HasPrefix(f[4], "/proc/") && f[4] != "/proc/sys/fs/binfmt_misc" {
-			covered = append(covered, unescapeMountinfo(f[4]))
+			covered = append(covered, mountinfo.Unescape(f[4]))
 		}
 	}
 	return covered
