@@ -15,6 +15,9 @@ import (
 
 var everyCell = flag.Bool("every-cell", false, "refuse each run of the matrix that must be refused, not some")
 
+// This file is long because the model is in it: what each cell must come to is worked out from the three
+// states alone, by rules that stand beside each other and share nothing with the code under test.
+
 // cell is one combination of what was at a path, what a run made of it, and what the host did meanwhile.
 type cell struct{ before, after, host, path string }
 

@@ -27,7 +27,8 @@ import (
 //   - What a run wrote is in the workspace, unless an editor took it away, a later run replaced it, or
 //     the report says that it did not land.
 //
-// Editors know what they take away: see editor.
+// Editors know what they take away: see editor. The file is long because editors, runs and the account of
+// what they wrote are one experiment.
 
 var raceRuns = flag.Int("race-runs", 10, "how many runs race with editors")
 
