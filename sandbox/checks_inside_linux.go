@@ -125,7 +125,7 @@ func newFinding(err error) finding {
 
 func tryMounts() error {
 	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
-		return setupError("make mounts private", "/", err)
+		return setupError(opPrivateMounts, "/", err)
 	}
 	root, err := newMount("tmpfs", unix.MOUNT_ATTR_NOSUID)
 	if err != nil {

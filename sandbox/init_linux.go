@@ -18,6 +18,13 @@ const (
 	egressFD  = 6 // the socket that the run's egress is handed over on, if it has one
 )
 
+// What init asks its rights for first.
+const (
+	opCgroupNamespace = "create cgroup namespace"
+	opHostName        = "set host name"
+	opPrivateMounts   = "make mounts private"
+)
+
 // initMain is PID 1 of a run. It is trusted, and shares a pid namespace and a uid with a payload that
 // is not, so:
 //
@@ -48,12 +55,27 @@ func initMain() {
 		unix.CloseOnExec(fd)
 	}
 	control := os.NewFile(controlFD, "control")
-	if err := run(control); err != nil {
+	err := greet()
+	if err == nil {
+		err = run(control)
+	}
+	if err != nil {
 		// If nobody listens any more there is nothing left to do with it.
 		_ = send(control, message{Failed: newFailure(err)})
 		unix.Exit(1)
 	}
 	unix.Exit(0) // os.Exit waits for a second first where the race detector is linked in
+}
+
+// greet says hello where bubblewrap has executed this init, and lets go of bubblewrap's standard error.
+func greet() error {
+	if !isWrappedInit(os.Args) {
+		return nil
+	}
+	if err := unix.Dup3(0, 2, 0); err != nil {
+		return setupError("close", "standard error", err)
+	}
+	return setupError("say hello", "", sendHello())
 }
 
 func run(control *os.File) error {
@@ -78,10 +100,10 @@ func run(control *os.File) error {
 	}
 	// Only the thread's own view changes, and what it forks inherits it.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) {
-		return setupError("create cgroup namespace", "", err)
+		return setupError(opCgroupNamespace, "", err)
 	}
 	if err := unix.Sethostname([]byte(c.Hostname)); err != nil {
-		return setupError("set host name", "", err)
+		return setupError(opHostName, "", err)
 	}
 	if err := raiseLoopback(); err != nil {
 		return err

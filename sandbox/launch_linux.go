@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const opNamespaces = "create namespaces"
+
 // namespaces are made at the clone. The cgroup namespace is not among them: its root is the cgroup that
 // its maker is in, so that init makes it after it was put into the run's.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
@@ -26,25 +28,78 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgro
 	if err != nil {
 		return nil, setupError("create pipes", "", err)
 	}
-	init, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(n.exe.Fd())), []string{initName}, &os.ProcAttr{
-		Dir:   "/",
-		Env:   []string{},
-		Files: pipes.child(),
-		Sys:   initAttr(spec),
-	})
+	init, err := n.maker.start(n.exe, spec, pipes)
 	// At once: while the server holds init's ends too, init's death ends neither the socket nor the output.
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeServer()
-		return nil, cloneError(err)
+		return nil, err
 	}
 	p := &process{backend: n, ctx: ctx, init: init, group: group, pipes: pipes}
 	p.begin(stdio)
 	if err := p.handOver(spec, stdio.Attach); err != nil {
 		p.abort()
-		return nil, explain(err)
+		return nil, n.maker.explain(err)
 	}
 	return p, nil
+}
+
+// namespaceMaker starts init in the namespaces of a run. It is all in which the backends that isolate differ.
+type namespaceMaker interface {
+	// start starts init with pipes.child as its descriptors. The caller closes those, whatever comes of it.
+	start(exe *os.File, spec Spec, pipes *pipes) (initProcess, error)
+
+	// explain adds to an error that init met what this way of making namespaces has to do with it.
+	explain(err error) error
+}
+
+// initProcess is the init of one run, as the server holds it.
+type initProcess interface {
+	// ready returns when init is in the cgroup, which may be nil, and waits for its config on control. No
+	// process of the run has been outside of the cgroup then.
+	ready(group *cgroup, control *os.File) error
+
+	// kill kills init, and with it the run. It may be called at any time, by any goroutine.
+	kill()
+
+	// wait returns when the namespace is empty, and says how init ended.
+	wait() (string, error)
+}
+
+// ownNamespaces makes the namespaces by clone(2).
+type ownNamespaces struct{}
+
+func (ownNamespaces) start(exe *os.File, spec Spec, pipes *pipes) (initProcess, error) {
+	p, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(exe.Fd())), []string{initName}, &os.ProcAttr{
+		Dir:   "/",
+		Env:   []string{},
+		Files: pipes.child(),
+		Sys:   initAttr(spec),
+	})
+	if err != nil {
+		return nil, cloneError(err)
+	}
+	return clonedInit{p}, nil
+}
+
+func (ownNamespaces) explain(err error) error { return explain(err) }
+
+// clonedInit is an init that is the server's own child.
+type clonedInit struct{ process *os.Process }
+
+func (c clonedInit) ready(group *cgroup, _ *os.File) error {
+	if group == nil {
+		return nil
+	}
+	return group.add(c.process.Pid)
+}
+
+func (c clonedInit) kill() { _ = c.process.Kill() }
+
+// wait needs no more than wait(2): init is a zombie only when every other process of its namespace was reaped.
+func (c clonedInit) wait() (string, error) {
+	state, err := c.process.Wait()
+	return fmt.Sprint(state), err
 }
 
 // initAttr maps one id, the run's, onto itself, and gives init every capability over the namespaces that
@@ -80,10 +135,11 @@ func setgroupsAllowed() bool {
 // handOver puts init into its cgroup, sends it the config and waits until the payload runs. Nothing of
 // the run is ever outside its cgroup, since init does nothing before it has the config.
 func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
-	if p.group != nil {
-		if err := p.group.add(p.init.Pid); err != nil {
-			return err
+	if err := p.init.ready(p.group, p.pipes.control); err != nil {
+		if p.ctx.Err() != nil {
+			return nil // killed while it started: Wait says so
 		}
+		return err
 	}
 	limits := spec.Limits
 	if p.group.holds("processes") {
@@ -141,7 +197,7 @@ func cloneError(err error) error {
 		return &SetupError{Op: "start init", Err: err}
 	}
 	return &SetupError{
-		Op:   "create namespaces",
+		Op:   opNamespaces,
 		Err:  fmt.Errorf("user namespaces are not available: %w", err),
 		Hint: namespaceHint(os.ReadFile),
 	}
@@ -150,9 +206,16 @@ func cloneError(err error) error {
 // explain adds what the host's settings say about a refusal that init met in its own namespaces.
 func explain(err error) error {
 	e := new(SetupError)
-	if errors.As(err, &e) && e.Hint == "" && (errors.Is(e.Err, unix.EPERM) || errors.Is(e.Err, unix.EACCES)) && e.Op == "make mounts private" {
+	if errors.As(err, &e) && e.Hint == "" && withoutRights(e) {
 		e.Err = fmt.Errorf("user namespaces give no rights here: %w", e.Err)
 		e.Hint = namespaceHint(os.ReadFile)
 	}
 	return err
+}
+
+// withoutRights reports whether init was refused what it asks for first, a capability over its own namespaces:
+// it then has none, although the namespaces could be made.
+func withoutRights(e *SetupError) bool {
+	refused := errors.Is(e.Err, unix.EPERM) || errors.Is(e.Err, unix.EACCES)
+	return refused && (e.Op == opCgroupNamespace || e.Op == opHostName || e.Op == opPrivateMounts)
 }

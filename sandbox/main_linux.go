@@ -9,15 +9,19 @@ const (
 	checkName   = "airlock-check"
 )
 
-// Main must be called first by the main function of a program that uses the native backend, and by
-// TestMain: the backend executes its own binary again as the init process of a run, as the process that
+// Main must be called first by the main function of a program that uses a backend which isolates, and by
+// TestMain: such a backend executes its own binary again as the init process of a run, as the process that
 // clears up after a server that was killed, and to try what a host allows. In these Main does the work
-// and never returns; in any other process it returns false at once. It looks at argv[0] alone.
+// and never returns; in any other process it returns false at once. It looks at argv alone.
 func Main() (handled bool) {
 	if len(os.Args) == 0 {
 		return false
 	}
-	switch os.Args[0] {
+	name := os.Args[0]
+	if isWrappedInit(os.Args) {
+		name = initName
+	}
+	switch name {
 	case initName:
 		initMain()
 	case janitorName:

@@ -12,22 +12,25 @@ import (
 // a seccomp filter. It needs nothing that is installed; it needs user namespaces. Make one with
 // [NewNative].
 type Native struct {
-	exe  *os.File                 // the sealed binary
-	held func() map[string]string // hostHeld, found out once: it takes a cgroup to know
+	exe   *os.File                 // the sealed binary
+	maker namespaceMaker           // who makes the namespaces of a run
+	held  func() map[string]string // hostHeld, found out once: it takes a cgroup to know
 
 	mu      sync.Mutex
 	janitor *janitor // started before the first cgroup is made
 }
 
 // NewNative prepares the backend. The program's main function must call [Main] first.
-func NewNative() (*Native, error) {
+func NewNative() (*Native, error) { return newIsolating(ownNamespaces{}) }
+
+func newIsolating(maker namespaceMaker) (*Native, error) {
 	exe, err := sealSelf()
 	if err != nil {
 		return nil, err
 	}
 	// What a killed server has left is not this one's to fail for.
 	_ = cleanStaleCgroups()
-	return &Native{exe: exe, held: sync.OnceValue(hostHeld)}, nil
+	return &Native{exe: exe, maker: maker, held: sync.OnceValue(hostHeld)}, nil
 }
 
 // Name implements [Backend].
@@ -59,7 +62,7 @@ func (n *Native) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, er
 		return nil, err
 	}
 	if spec.Network != NetworkNone && (spec.Network != NetworkRedirected || stdio.Attach == nil) {
-		return nil, &SetupError{Op: "attach the network", Err: errors.New("the native backend has no network " + string(spec.Network))}
+		return nil, &SetupError{Op: "attach the network", Err: errors.New("a sandbox has no network " + string(spec.Network))}
 	}
 	if euid := os.Geteuid(); euid != 0 && (spec.UID != euid || spec.GID != os.Getegid()) {
 		return nil, &SetupError{Op: "take the run's identity", Err: errors.New("only a server that is root can give a run another uid or gid than its own")}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"syscall"
 )
@@ -14,7 +13,7 @@ import (
 type process struct {
 	backend *Native         // kept: if it were collected, its janitor would take this server for dead
 	ctx     context.Context // of this run: it ends with the run
-	init    *os.Process
+	init    initProcess
 	group   *cgroup // nil if there is none
 	pipes   *pipes
 
@@ -49,12 +48,12 @@ func (p *process) begin(stdio Stdio) {
 	p.unwatch = context.AfterFunc(p.ctx, p.kill)
 }
 
-func (p *process) kill() { p.killOnce.Do(func() { _ = p.init.Kill() }) }
+func (p *process) kill() { p.killOnce.Do(p.init.kill) }
 
 // abort ends a run that was never handed to the caller.
 func (p *process) abort() {
 	p.kill()
-	_, _ = p.init.Wait()
+	_, _ = p.init.wait()
 	<-p.copied
 	p.unwatch()
 	p.pipes.closeServer()
@@ -74,9 +73,8 @@ func (p *process) Wait() (Exit, error) {
 			p.status = m.Status
 		}
 	}
-	// Init is a zombie only when every other process of its namespace was reaped. All that held the
-	// output pipe is gone then, so that its end comes.
-	state, err := p.init.Wait()
+	// The namespace is empty then. All that held the output pipe is gone, so that its end comes.
+	state, err := p.init.wait()
 	<-p.copied
 	killed := !p.unwatch()
 	p.pipes.closeServer()
@@ -97,7 +95,7 @@ func (p *process) Wait() (Exit, error) {
 	case exit.LimitEnded:
 		exit.Signal = "SIGKILL" // init was what the kernel chose
 	default:
-		err = errors.Join(err, fmt.Errorf("sandbox: init ended without a status (%v): %w", state, lost))
+		err = errors.Join(err, fmt.Errorf("sandbox: init ended without a status (%s): %w", state, lost))
 	}
 	return exit, err
 }

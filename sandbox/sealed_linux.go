@@ -8,6 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// memoryFile makes a file that lies in memory and has no name.
+func memoryFile(name string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, setupError("create memory file", "", err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
 // sealSelf copies the running binary into memory and seals it, to be executed as init and janitor. A
 // payload that got at init's /proc/PID/exe would find a file that nobody can write, instead of the
 // host's binary; and an upgrade on disk while the server runs changes nothing.

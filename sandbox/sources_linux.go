@@ -24,7 +24,7 @@ func openSources(steps []step) (*sources, error) {
 	s := &sources{nodes: map[string]*os.File{}, steps: map[int]*os.File{}}
 	// Nothing that happens to mounts in here is to reach the host, and the other way round.
 	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
-		return nil, setupError("make mounts private", "/", err)
+		return nil, setupError(opPrivateMounts, "/", err)
 	}
 	var err error
 	if s.root, err = newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, option{"mode", "0755"}); err != nil {
