@@ -8,8 +8,9 @@ import (
 
 // TestCancelWhileItStarts ends a run's context at every stage of its start. Each Start or Wait has to come
 // back at once, whatever stage it hit: none may wait for a word from an init that is gone.
-func TestCancelWhileItStarts(t *testing.T) {
-	n := newNative(t)
+func TestCancelWhileItStarts(t *testing.T) { onEach(t, testCancelWhileItStarts) }
+
+func testCancelWhileItStarts(t *testing.T, n Backend) {
 	for delay := time.Duration(0); delay < 40*time.Millisecond; delay += time.Millisecond {
 		ctx, cancel := context.WithCancel(t.Context())
 		stop := time.AfterFunc(delay, cancel)

@@ -15,8 +15,9 @@ import (
 )
 
 // A run has no right that it could lose, and knows that it can't get one.
-func TestRightsOfTheCommand(t *testing.T) {
-	n := newNative(t)
+func TestRightsOfTheCommand(t *testing.T) { onEach(t, testRightsOfTheCommand) }
+
+func testRightsOfTheCommand(t *testing.T, n Backend) {
 	out := shell(t, n, "cat /proc/self/status")
 	for field, want := range map[string]string{
 		"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
@@ -39,8 +40,9 @@ func TestRightsOfTheCommand(t *testing.T) {
 
 // A chown to someone else fails as it does for every user without privileges, whatever the order of a call's checks;
 // the user namespace by itself would say EINVAL.
-func TestChown(t *testing.T) {
-	n := newNative(t)
+func TestChown(t *testing.T) { onEach(t, testChown) }
+
+func testChown(t *testing.T, n Backend) {
 	out := shell(t, n, `cd /tmp; : > f; ln -s f link
 		chown $(id -u):$(id -g) f link . && chown $(id -u) f && chgrp $(id -g) f && chown : f && echo own
 		chown 4321 f; chgrp 4321 f; chown -h 4321 link; chown $(id -u):4321 .
@@ -50,8 +52,9 @@ func TestChown(t *testing.T) {
 	}
 }
 
-func TestOnlyThreeDescriptors(t *testing.T) {
-	n := newNative(t)
+func TestOnlyThreeDescriptors(t *testing.T) { onEach(t, testOnlyThreeDescriptors) }
+
+func testOnlyThreeDescriptors(t *testing.T, n Backend) {
 	// A descriptor that everything started from here inherits.
 	leak, err := unix.Open("/", unix.O_RDONLY, 0)
 	if err != nil {
@@ -99,8 +102,9 @@ func init() {
 	}
 }
 
-func TestNetworkIsLoopbackAlone(t *testing.T) {
-	n := newNative(t)
+func TestNetworkIsLoopbackAlone(t *testing.T) { onEach(t, testNetworkIsLoopbackAlone) }
+
+func testNetworkIsLoopbackAlone(t *testing.T, n Backend) {
 	_, out := doRun(t, n, testSpec(t, "/probe", "echo-on-loopback", "127.0.0.1:0", "[::1]:0"), "")
 	if out != "connected\nconnected\n1 lo <nil>\n" {
 		t.Errorf("inside: %q", out)
@@ -138,9 +142,10 @@ func TestNetworkIsLoopbackAlone(t *testing.T) {
 	}
 }
 
-func TestHostProcessesAreInvisible(t *testing.T) {
+func TestHostProcessesAreInvisible(t *testing.T) { onEach(t, testHostProcessesAreInvisible) }
+
+func testHostProcessesAreInvisible(t *testing.T, n Backend) {
 	t.Setenv("AIRLOCK_TEST_SECRET", "the-server-has-it")
-	n := newNative(t)
 	out := shell(t, n, "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; ls -d /proc/[0-9]* | wc -l; true")
 	if strings.Contains(out, "the-server-has-it") || strings.Contains(out, "sandbox.test") {
 		t.Errorf("the server can be seen in %q", out)
@@ -151,8 +156,9 @@ func TestHostProcessesAreInvisible(t *testing.T) {
 }
 
 // Everyday programs find what they need.
-func TestProgramsWork(t *testing.T) {
-	n := newNative(t)
+func TestProgramsWork(t *testing.T) { onEach(t, testProgramsWork) }
+
+func testProgramsWork(t *testing.T, n Backend) {
 	out := shell(t, n, `id -un; echo ~; getent hosts localhost | head -1; tty 2>&1
 python3 -c '
 import multiprocessing as m, getpass, os, tempfile, pty
@@ -169,8 +175,9 @@ echo x | tee /dev/stderr > /dev/null; head -c 4 /dev/urandom | wc -c; exec 3<>/d
 	}
 }
 
-func TestSignalsAndLimitsReachTheExit(t *testing.T) {
-	n := newNative(t)
+func TestSignalsAndLimitsReachTheExit(t *testing.T) { onEach(t, testSignalsAndLimitsReachTheExit) }
+
+func testSignalsAndLimitsReachTheExit(t *testing.T, n Backend) {
 	spec := testSpec(t, "sh", "-c", "ulimit -n; ulimit -Hn")
 	spec.Limits.Files = 100
 	if _, out := doRun(t, n, spec, ""); out != "100\n100\n" {
@@ -184,10 +191,11 @@ func TestSignalsAndLimitsReachTheExit(t *testing.T) {
 	}
 }
 
-func TestRefusesWhatIsNotHeld(t *testing.T) {
-	n := newNative(t)
+func TestRefusesWhatIsNotHeld(t *testing.T) { onEach(t, testRefusesWhatIsNotHeld) }
+
+func testRefusesWhatIsNotHeld(t *testing.T, n Backend) {
 	held := map[string]string{"processes": "rlimit", "memory": ""}
-	n.held = func() map[string]string { return held }
+	isolating(n).held = func() map[string]string { return held }
 	spec := testSpec(t, "true")
 	spec.UID, spec.GID = os.Geteuid(), os.Getegid()
 	spec.Limits = Limits{Memory: 1 << 30, Strict: true}
@@ -206,17 +214,18 @@ func TestRefusesWhatIsNotHeld(t *testing.T) {
 }
 
 // A server that is root runs what belongs to a user as that user, with nothing of root's.
-func TestAsAnotherUser(t *testing.T) {
+func TestAsAnotherUser(t *testing.T) { onEach(t, testAsAnotherUser) }
+
+func testAsAnotherUser(t *testing.T, n Backend) {
 	if os.Geteuid() != 0 {
 		spec := testSpec(t, "true")
 		spec.UID++
-		_, err := newNative(t).Start(t.Context(), spec, Stdio{})
+		_, err := n.Start(t.Context(), spec, Stdio{})
 		if err == nil {
 			t.Error("an ordinary user's server took another uid")
 		}
 		return
 	}
-	n := newNative(t)
 	const uid, gid = 54321, 54322
 	system, err := HostSystem(os.Environ(), uid, gid)
 	if err != nil {

@@ -98,8 +98,9 @@ func withEgress(t *testing.T, argv ...string) (Spec, Stdio, *bytes.Buffer) {
 
 // Every connection to anywhere arrives at the server's sockets, on any port, while the run binds the ports
 // that it likes.
-func TestEgressIsRedirected(t *testing.T) {
-	n := newNative(t)
+func TestEgressIsRedirected(t *testing.T) { onEach(t, testEgressIsRedirected) }
+
+func testEgressIsRedirected(t *testing.T, n Backend) {
 	spec, stdio, out := withEgress(t, "/probe", "egress")
 	exit, err := startRun(t, n, spec, stdio).Wait()
 	if err != nil || exit != (Exit{}) {
@@ -123,8 +124,9 @@ resolver by tcp connected
 }
 
 // The run holds none of the sockets, and can't change the rules that lead to them.
-func TestEgressIsNotTheRuns(t *testing.T) {
-	n := newNative(t)
+func TestEgressIsNotTheRuns(t *testing.T) { onEach(t, testEgressIsNotTheRuns) }
+
+func testEgressIsNotTheRuns(t *testing.T, n Backend) {
 	spec, stdio, out := withEgress(t, "sh", "-c", "ls /proc/self/fd | tr '\\n' ' '; ip route del default 2>&1 | grep -c permitted; nft flush ruleset 2>&1 | grep -c permitted; true")
 	if _, err := startRun(t, n, spec, stdio).Wait(); err != nil {
 		t.Fatal(err)
@@ -135,8 +137,9 @@ func TestEgressIsNotTheRuns(t *testing.T) {
 }
 
 // An Attach that fails is a run that does not start.
-func TestEgressRefused(t *testing.T) {
-	n := newNative(t)
+func TestEgressRefused(t *testing.T) { onEach(t, testEgressRefused) }
+
+func testEgressRefused(t *testing.T, n Backend) {
 	spec, stdio, _ := withEgress(t, "true")
 	if _, err := startRun(t, n, spec, stdio).Wait(); err != nil { // or skip
 		t.Fatal(err)
@@ -159,10 +162,11 @@ func TestEgressRefused(t *testing.T) {
 	}
 }
 
-func TestProbeEgress(t *testing.T) {
-	n := newNative(t)
+func TestProbeEgress(t *testing.T) { onEach(t, testProbeEgress) }
+
+func testProbeEgress(t *testing.T, n Backend) {
 	startRun(t, n, testSpec(t, "true"), Stdio{}).Wait() //nolint:errcheck // it is for the skip
-	if err := n.ProbeEgress(t.Context()); err != nil {
+	if err := isolating(n).ProbeEgress(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

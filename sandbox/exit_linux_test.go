@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestExit(t *testing.T) {
-	n := newNative(t)
+func TestExit(t *testing.T) { onEach(t, testExit) }
+
+func testExit(t *testing.T, n Backend) {
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -51,31 +52,38 @@ func TestExit(t *testing.T) {
 }
 
 // The order of the two streams is that of the writes, since they are one pipe.
-func TestOutputOrder(t *testing.T) {
-	out := shell(t, newNative(t), "for i in 1 2 3; do echo out $i; echo err $i >&2; done")
+func TestOutputOrder(t *testing.T) { onEach(t, testOutputOrder) }
+
+func testOutputOrder(t *testing.T, n Backend) {
+	out := shell(t, n, "for i in 1 2 3; do echo out $i; echo err $i >&2; done")
 	if want := "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 }
 
-func TestEnvironmentIsExact(t *testing.T) {
+func TestEnvironmentIsExact(t *testing.T) { onEach(t, testEnvironmentIsExact) }
+
+func testEnvironmentIsExact(t *testing.T, n Backend) {
 	t.Setenv("AIRLOCK_TEST_SECRET", "x") // the server has it
 	spec := testSpec(t, "/usr/bin/env")
 	spec.Env = []string{"A=1", "B=two\nlines", "C=\xff"}
-	if _, out := doRun(t, newNative(t), spec, ""); out != "A=1\nB=two\nlines\nC=\xff\n" {
+	if _, out := doRun(t, n, spec, ""); out != "A=1\nB=two\nlines\nC=\xff\n" {
 		t.Errorf("got %q", out)
 	}
 }
 
-func TestArgumentsAreBytes(t *testing.T) {
+func TestArgumentsAreBytes(t *testing.T) { onEach(t, testArgumentsAreBytes) }
+
+func testArgumentsAreBytes(t *testing.T, n Backend) {
 	spec := testSpec(t, "printf", "%s|", "a b", "", "\xff\\x41", "é\n", "-n")
-	if _, out := doRun(t, newNative(t), spec, ""); out != "a b||\xff\\x41|é\n|-n|" {
+	if _, out := doRun(t, n, spec, ""); out != "a b||\xff\\x41|é\n|-n|" {
 		t.Errorf("got %q", out)
 	}
 }
 
-func TestStdin(t *testing.T) {
-	n := newNative(t)
+func TestStdin(t *testing.T) { onEach(t, testStdin) }
+
+func testStdin(t *testing.T, n Backend) {
 	for _, test := range []struct{ name, script, stdin, want string }{
 		{"none is empty", "cat; echo end", "", "end\n"},
 		{"given", "cat; echo end", "given\n", "given\nend\n"},
@@ -90,17 +98,20 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-func TestMissingDirectoryIsASetupError(t *testing.T) {
+func TestMissingDirectoryIsASetupError(t *testing.T) { onEach(t, testMissingDirectoryIsASetupError) }
+
+func testMissingDirectoryIsASetupError(t *testing.T, n Backend) {
 	spec := testSpec(t, "true")
 	spec.Dir = "/tmp/missing"
-	_, err := newNative(t).Start(t.Context(), spec, Stdio{})
+	_, err := n.Start(t.Context(), spec, Stdio{})
 	if e := new(SetupError); !errors.As(err, &e) || e.Path != "/tmp/missing" || !errors.Is(err, unix.ENOENT) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestMissingSource(t *testing.T) {
-	n := newNative(t)
+func TestMissingSource(t *testing.T) { onEach(t, testMissingSource) }
+
+func testMissingSource(t *testing.T, n Backend) {
 	missing := func(s *Spec) {
 		s.Mounts = append(s.Mounts, Mount{Kind: MountBind, Source: "/no/such", Target: "/here", Optional: true})
 	}
@@ -116,14 +127,18 @@ func TestMissingSource(t *testing.T) {
 	}
 }
 
-func TestHostname(t *testing.T) {
-	if out := shell(t, newNative(t), "cat /proc/sys/kernel/hostname /etc/hostname"); out != "airlock\nairlock\n" {
+func TestHostname(t *testing.T) { onEach(t, testHostname) }
+
+func testHostname(t *testing.T, n Backend) {
+	if out := shell(t, n, "cat /proc/sys/kernel/hostname /etc/hostname"); out != "airlock\nairlock\n" {
 		t.Errorf("got %q", out)
 	}
 }
 
-func TestProbe(t *testing.T) {
-	err := newNative(t).Probe(t.Context())
+func TestProbe(t *testing.T) { onEach(t, testProbe) }
+
+func testProbe(t *testing.T, n Backend) {
+	err := n.Probe(t.Context())
 	if e := new(SetupError); errors.As(err, &e) && e.Op == "create namespaces" {
 		lacks(t, "userns", err)
 	}

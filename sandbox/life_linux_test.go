@@ -49,8 +49,9 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	t.Errorf("not within two seconds: %s", what)
 }
 
-func TestBackgroundProcesses(t *testing.T) {
-	n := newNative(t)
+func TestBackgroundProcesses(t *testing.T) { onEach(t, testBackgroundProcesses) }
+
+func testBackgroundProcesses(t *testing.T, n Backend) {
 	for _, test := range []struct {
 		name, script string
 		want         int
@@ -75,8 +76,9 @@ func TestBackgroundProcesses(t *testing.T) {
 }
 
 // Signals from inside do nothing to init, which is all that a run could reach by them.
-func TestInitCannotBeKilled(t *testing.T) {
-	n := newNative(t)
+func TestInitCannotBeKilled(t *testing.T) { onEach(t, testInitCannotBeKilled) }
+
+func testInitCannotBeKilled(t *testing.T, n Backend) {
 	out := shell(t, n, `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; sleep 0.3; echo alive; kill -0 1 && echo init too`)
 	if out != "alive\ninit too\n" {
 		t.Errorf("got %q", out)
@@ -89,8 +91,9 @@ func TestInitCannotBeKilled(t *testing.T) {
 }
 
 // Only once the run is known to be in a pid namespace of its own is everything in it killed.
-func TestKillAllInside(t *testing.T) {
-	n := newNative(t)
+func TestKillAllInside(t *testing.T) { onEach(t, testKillAllInside) }
+
+func testKillAllInside(t *testing.T, n Backend) {
 	if out := shell(t, n, "readlink /proc/self/ns/pid; readlink /proc/self/ns/user; echo $$"); !isolated(t, out) {
 		t.Fatalf("the run is not in namespaces of its own: %q", out)
 	}
@@ -125,8 +128,9 @@ func isolated(t *testing.T, out string) bool {
 	return true
 }
 
-func TestContextEndsTheRun(t *testing.T) {
-	n := newNative(t)
+func TestContextEndsTheRun(t *testing.T) { onEach(t, testContextEndsTheRun) }
+
+func testContextEndsTheRun(t *testing.T, n Backend) {
 	m := mark(t)
 	script := `trap '' TERM INT HUP; setsid sh -c ": $0; trap '' TERM; while :; do sleep 0.1; done" $0 & echo ready; sleep 600`
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,8 +158,9 @@ func TestContextEndsTheRun(t *testing.T) {
 	}
 }
 
-func TestContextEndedBefore(t *testing.T) {
-	n := newNative(t)
+func TestContextEndedBefore(t *testing.T) { onEach(t, testContextEndedBefore) }
+
+func testContextEndedBefore(t *testing.T, n Backend) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p, err := n.Start(ctx, testSpec(t, "true"), Stdio{})
@@ -168,8 +173,9 @@ func TestContextEndedBefore(t *testing.T) {
 }
 
 // A run that never stops writing is ended like any other, and its output is read meanwhile.
-func TestEndlessOutput(t *testing.T) {
-	n := newNative(t)
+func TestEndlessOutput(t *testing.T) { onEach(t, testEndlessOutput) }
+
+func testEndlessOutput(t *testing.T, n Backend) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	out := cancellingWriter{left: 1 << 20, cancel: cancel}
@@ -199,7 +205,10 @@ func (w *cancellingWriter) Write(b []byte) (int, error) {
 }
 
 func TestFailingOutputDoesNotBlockTheRun(t *testing.T) {
-	n := newNative(t)
+	onEach(t, testFailingOutputDoesNotBlockTheRun)
+}
+
+func testFailingOutputDoesNotBlockTheRun(t *testing.T, n Backend) {
 	p := startRun(t, n, testSpec(t, "sh", "-c", "head -c 1000000 /dev/zero"), Stdio{Output: brokenWriter{}})
 	if exit, err := p.Wait(); err != nil || exit != (Exit{}) {
 		t.Errorf("got %+v, %v", exit, err)
@@ -213,7 +222,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") 
 func init() {
 	// A server with one run, which it never waits for.
 	roles["server"] = func(args []string) {
-		n, err := NewNative()
+		n, err := openBackend(args[2])
 		if err != nil {
 			fmt.Println("error", err)
 			return
@@ -239,10 +248,11 @@ func (*serverT) Fatal(a ...any)  { fmt.Println(append([]any{"error"}, a...)...);
 func (*serverT) TempDir() string { return os.TempDir() }
 
 // However the server dies, nothing of its runs stays.
-func TestKilledServerLeavesNothing(t *testing.T) {
-	newNative(t) // skipped where there can be no run
+func TestKilledServerLeavesNothing(t *testing.T) { onEach(t, testKilledServerLeavesNothing) }
+
+func testKilledServerLeavesNothing(t *testing.T, b Backend) {
 	m, ws := mark(t), t.TempDir()
-	cmd := exec.Command("/proc/self/exe", "server", m, ws)
+	cmd := exec.Command("/proc/self/exe", "server", m, ws, b.Name())
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	t.Cleanup(func() {
 		layers, _ := filepath.Glob(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR=") + "/*")
@@ -295,8 +305,9 @@ func cgroupsWith(prefix string) []string {
 	return found
 }
 
-func TestNothingLeaks(t *testing.T) {
-	n := newNative(t)
+func TestNothingLeaks(t *testing.T) { onEach(t, testNothingLeaks) }
+
+func testNothingLeaks(t *testing.T, n Backend) {
 	spec := testSpec(t, "true")
 	spec.Limits = Limits{Processes: 64, Memory: 1 << 30}
 	doRun(t, n, spec, "") // what is started once is started now
@@ -328,8 +339,9 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-func TestConcurrentRuns(t *testing.T) {
-	n := newNative(t)
+func TestConcurrentRuns(t *testing.T) { onEach(t, testConcurrentRuns) }
+
+func testConcurrentRuns(t *testing.T, n Backend) {
 	results := make(chan error)
 	const runs = 16
 	for i := range runs {

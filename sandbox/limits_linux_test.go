@@ -13,8 +13,9 @@ import (
 // how many it could make.
 const manyProcesses = `n=0; while [ $n -lt 100 ] && (exec 2>/dev/null; sleep 20 & true); do n=$((n+1)); done; echo $n processes`
 
-func TestRunAtItsProcessLimit(t *testing.T) {
-	n := newNative(t)
+func TestRunAtItsProcessLimit(t *testing.T) { onEach(t, testRunAtItsProcessLimit) }
+
+func testRunAtItsProcessLimit(t *testing.T, n Backend) {
 	spec := testSpec(t, "sh", "-c", manyProcesses+"; exit 3")
 	control, out := doRun(t, n, spec, "")
 	if control.Code != 3 || control.Limit != "" || !strings.Contains(out, "100 processes") {
@@ -48,8 +49,9 @@ func TestRunAtItsProcessLimit(t *testing.T) {
 
 // A run that forks without end and without waiting stays within its limit, does not take init down with
 // it, and is gone when its first process is.
-func TestForkBomb(t *testing.T) {
-	n := newNative(t)
+func TestForkBomb(t *testing.T) { onEach(t, testForkBomb) }
+
+func testForkBomb(t *testing.T, n Backend) {
 	if n.Held()["processes"] == "" {
 		lacks(t, "cgroup", "nothing holds the number of processes")
 	}
@@ -70,8 +72,9 @@ func TestForkBomb(t *testing.T) {
 	}
 }
 
-func TestRunAtItsMemoryLimit(t *testing.T) {
-	n := newNative(t)
+func TestRunAtItsMemoryLimit(t *testing.T) { onEach(t, testRunAtItsMemoryLimit) }
+
+func testRunAtItsMemoryLimit(t *testing.T, n Backend) {
 	if n.Held()["memory"] == "" {
 		lacks(t, "cgroup", "nothing holds the memory")
 	}
@@ -93,12 +96,13 @@ func TestRunAtItsMemoryLimit(t *testing.T) {
 	}
 }
 
-func TestRunsRlimits(t *testing.T) {
+func TestRunsRlimits(t *testing.T) { onEach(t, testRunsRlimits) }
+
+func testRunsRlimits(t *testing.T, n Backend) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
 		t.Fatal(err)
 	}
-	n := newNative(t)
 	spec := testSpec(t, "sh", "-c", "ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hc; ulimit -v")
 	spec.Limits.Files = 77
 	if exit, out := doRun(t, n, spec, ""); exit != (Exit{}) || out != "77\n77\n0\n0\nunlimited\n" {
@@ -113,8 +117,9 @@ func TestRunsRlimits(t *testing.T) {
 
 // Where a cgroup holds the number of processes, no rlimit may be in its way: it would be hit first, and
 // nothing would be there to tell.
-func TestProcessesAreTheCgroups(t *testing.T) {
-	n := newNative(t)
+func TestProcessesAreTheCgroups(t *testing.T) { onEach(t, testProcessesAreTheCgroups) }
+
+func testProcessesAreTheCgroups(t *testing.T, n Backend) {
 	if !strings.HasPrefix(n.Held()["processes"], "cgroup") {
 		lacks(t, "cgroup", "nothing holds the number of processes")
 	}

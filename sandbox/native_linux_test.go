@@ -3,25 +3,64 @@ package sandbox
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// newNative gives a backend that works here; the test is skipped if the host has no user namespaces.
-func newNative(t testing.TB) *Native {
+// backendNames are the backends that isolate, which every test of what a run may do is played on.
+var backendNames = []string{"native", "bwrap"}
+
+// onEach plays a test on each backend that isolates.
+func onEach(t *testing.T, test func(*testing.T, Backend)) {
+	for _, name := range backendNames {
+		t.Run(name, func(t *testing.T) { test(t, newBackend(t, name)) })
+	}
+}
+
+// newBackend prepares a backend; the test is skipped if what it needs is not installed.
+func newBackend(t testing.TB, name string) Backend {
 	t.Helper()
-	n, err := NewNative()
+	b, err := openBackend(name)
 	if err != nil {
+		if t, ok := t.(*testing.T); ok && errors.Is(err, fs.ErrNotExist) {
+			lacks(t, name, err)
+		}
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
+		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return n
+	return b
+}
+
+func openBackend(name string) (Backend, error) {
+	if name == "bwrap" {
+		b, err := NewBubblewrap()
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+	b, err := NewNative()
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func newNative(t testing.TB) Backend { return newBackend(t, "native") }
+
+// isolating is what the backends have in common.
+func isolating(b Backend) *Native {
+	if w, ok := b.(*Bubblewrap); ok {
+		return w.isolating
+	}
+	return b.(*Native)
 }
 
 // testSpec describes a run that sees the host's system, and the test's own binary at /probe.
@@ -76,7 +115,7 @@ func onOverlay(t testing.TB, spec *Spec, dir string) (upper string) {
 }
 
 // startRun starts a run, or skips the test where the host can't build a sandbox.
-func startRun(t testing.TB, n *Native, spec Spec, stdio Stdio) Process {
+func startRun(t testing.TB, n Backend, spec Spec, stdio Stdio) Process {
 	t.Helper()
 	p, err := n.Start(t.Context(), spec, stdio)
 	if e := new(SetupError); errors.As(err, &e) && e.Op == "create namespaces" {
@@ -95,7 +134,7 @@ func startRun(t testing.TB, n *Native, spec Spec, stdio Stdio) Process {
 }
 
 // doRun runs to the end and returns what came out.
-func doRun(t testing.TB, n *Native, spec Spec, stdin string) (Exit, string) {
+func doRun(t testing.TB, n Backend, spec Spec, stdin string) (Exit, string) {
 	t.Helper()
 	var out bytes.Buffer
 	stdio := Stdio{Output: &out}
@@ -110,7 +149,7 @@ func doRun(t testing.TB, n *Native, spec Spec, stdin string) (Exit, string) {
 }
 
 // shell runs a script that is to end well, and returns what it wrote.
-func shell(t testing.TB, n *Native, script string, edits ...func(*Spec)) string {
+func shell(t testing.TB, n Backend, script string, edits ...func(*Spec)) string {
 	t.Helper()
 	spec := testSpec(t, "sh", "-c", script)
 	for _, edit := range edits {

@@ -28,8 +28,9 @@ func growCases(t *testing.T) string {
 }
 
 // Each case is done on a plain filesystem and in a run, and must end in the same errno and the same tree.
-func TestRenameAsOnAPlainFilesystem(t *testing.T) {
-	n := newNative(t)
+func TestRenameAsOnAPlainFilesystem(t *testing.T) { onEach(t, testRenameAsOnAPlainFilesystem) }
+
+func testRenameAsOnAPlainFilesystem(t *testing.T, n Backend) {
 	model, ws := growCases(t), growCases(t)
 
 	cmd := exec.Command("/proc/self/exe", "rename-cases", model)

@@ -149,8 +149,9 @@ func expect(t *testing.T, got, want string) {
 	}
 }
 
-func TestRenameByPrograms(t *testing.T) {
-	n := newNative(t)
+func TestRenameByPrograms(t *testing.T) { onEach(t, testRenameByPrograms) }
+
+func testRenameByPrograms(t *testing.T, n Backend) {
 	for _, test := range []struct{ program, script string }{
 		{"python3", `python3 -c 'import os; os.rename("d", "n")'; ls d n/sub n`},
 		{"python3", `python3 -c 'import shutil; shutil.move("d", "e"); os = __import__("os"); os.rename("e/d", "n")'; ls d n/sub n`},
@@ -168,28 +169,36 @@ func TestRenameByPrograms(t *testing.T) {
 	}
 }
 
-func TestRenameManyFiles(t *testing.T) {
+func TestRenameManyFiles(t *testing.T) { onEach(t, testRenameManyFiles) }
+
+func testRenameManyFiles(t *testing.T, n Backend) {
 	start := time.Now()
-	out := shell(t, newNative(t), "/probe rename d n; ls n | wc -l; cat n/file-4711; ls", on(t, workspace(t, numbered("d/file-%d", 10000)...)))
+	out := shell(t, n, "/probe rename d n; ls n | wc -l; cat n/file-4711; ls", on(t, workspace(t, numbered("d/file-%d", 10000)...)))
 	expect(t, out, "d ok\n10000\nd/file-4711n\n")
 	t.Logf("10000 files: %v with the run itself and its making", time.Since(start).Round(time.Millisecond))
 }
 
-func TestRenameDeepTree(t *testing.T) {
+func TestRenameDeepTree(t *testing.T) { onEach(t, testRenameDeepTree) }
+
+func testRenameDeepTree(t *testing.T, n Backend) {
 	deep := strings.Repeat("x/", 400)
-	out := shell(t, newNative(t), "/probe rename d n; cat n/"+deep+"f; ls", on(t, workspace(t, "d/"+deep+"f")))
+	out := shell(t, n, "/probe rename d n; cat n/"+deep+"f; ls", on(t, workspace(t, "d/"+deep+"f")))
 	expect(t, out, "d ok\nd/"+deep+"fn\n")
 }
 
 // Too deep for the descriptors that the run may have: the kernel's answer, and all as it was.
-func TestRenameTooDeep(t *testing.T) {
+func TestRenameTooDeep(t *testing.T) { onEach(t, testRenameTooDeep) }
+
+func testRenameTooDeep(t *testing.T, n Backend) {
 	deep := strings.Repeat("x/", 400)
 	few := func(s *Spec) { s.Limits.Files = 64 }
-	out := shell(t, newNative(t), "/probe rename d n; find d | wc -l; cat d/"+deep+"f; ls", on(t, workspace(t, "d/"+deep+"f", "d/x/a")), few)
+	out := shell(t, n, "/probe rename d n; find d | wc -l; cat d/"+deep+"f; ls", on(t, workspace(t, "d/"+deep+"f", "d/x/a")), few)
 	expect(t, out, "d EXDEV\n403\nd/"+deep+"fd\n")
 }
 
-func TestRenameByThreads(t *testing.T) {
+func TestRenameByThreads(t *testing.T) { onEach(t, testRenameByThreads) }
+
+func testRenameByThreads(t *testing.T, n Backend) {
 	const threads, each = 8, 10
 	files := []string{"prize/x"}
 	for i := range threads {
@@ -198,14 +207,16 @@ func TestRenameByThreads(t *testing.T) {
 		}
 	}
 	script := fmt.Sprintf("/probe rename-threads %d %d; ls -d nt-*/sub/x | wc -l; ls -d nf-* | wc -l; ls -d [tf]-* prize 2>/dev/null; cat won-*/x", threads, each)
-	out := shell(t, newNative(t), script+"; echo", on(t, workspace(t, files...)))
+	out := shell(t, n, script+"; echo", on(t, workspace(t, files...)))
 	expect(t, out, fmt.Sprintf("won\n%d\n%d\nprize/x\n", threads*each, threads*each))
 }
 
-func TestRenameUnderSignals(t *testing.T) {
+func TestRenameUnderSignals(t *testing.T) { onEach(t, testRenameUnderSignals) }
+
+func testRenameUnderSignals(t *testing.T, n Backend) {
 	var kernel unix.Utsname
 	_ = unix.Uname(&kernel)
-	out := shell(t, newNative(t), "/probe rename-signalled d n; ls n | wc -l", on(t, workspace(t, numbered("d/file-%d", 1000)...)))
+	out := shell(t, n, "/probe rename-signalled d n; ls n | wc -l", on(t, workspace(t, numbered("d/file-%d", 1000)...)))
 	if strings.Contains(out, "EINTR") || strings.Contains(out, "ENOENT") {
 		t.Logf("Linux %s; before 5.19 this may be", unix.ByteSliceToString(kernel.Release[:]))
 	}
@@ -213,19 +224,23 @@ func TestRenameUnderSignals(t *testing.T) {
 }
 
 // A caller that is killed in the middle gets its directory moved, as if it had been killed after the call.
-func TestRenameOfKilledCaller(t *testing.T) {
-	out := shell(t, newNative(t), `exec 2>/dev/null; /probe rename d n >/dev/null & p=$!
+func TestRenameOfKilledCaller(t *testing.T) { onEach(t, testRenameOfKilledCaller) }
+
+func testRenameOfKilledCaller(t *testing.T, n Backend) {
+	out := shell(t, n, `exec 2>/dev/null; /probe rename d n >/dev/null & p=$!
 		until test -e .airlock-move-0 || test -e n; do :; done; kill -9 $p; wait $p
 		/probe rename e e2; ls; ls n | wc -l`, on(t, workspace(t, append(numbered("d/file-%d", 3000), "e/x")...)))
 	expect(t, out, "e ok\ne2\nn\n3000\n")
 }
 
 // A run that ends in the middle of a rename leaves it done, not half.
-func TestRenameAtTheEndOfTheRun(t *testing.T) {
+func TestRenameAtTheEndOfTheRun(t *testing.T) { onEach(t, testRenameAtTheEndOfTheRun) }
+
+func testRenameAtTheEndOfTheRun(t *testing.T, n Backend) {
 	ws := workspace(t, numbered("d/file-%d", 3000)...)
 	spec := testSpec(t, "sh", "-c", "/probe rename d n >/dev/null & until test -e .airlock-move-0 || test -e n; do :; done")
 	upper := onOverlay(t, &spec, ws)
-	exit, out := doRun(t, newNative(t), spec, "")
+	exit, out := doRun(t, n, spec, "")
 	if exit.Torn || exit.Code != 0 || exit.Ended != 1 {
 		t.Errorf("%+v %s; the rename was to be running", exit, out)
 	}
@@ -242,8 +257,9 @@ func TestRenameAtTheEndOfTheRun(t *testing.T) {
 }
 
 // What stays EXDEV.
-func TestRenameRefused(t *testing.T) {
-	n := newNative(t)
+func TestRenameRefused(t *testing.T) { onEach(t, testRenameRefused) }
+
+func testRenameRefused(t *testing.T, n Backend) {
 	files := []string{"d/a", "d/sub/b", "d/m/x", "e/x", "f"}
 	const unchanged = "d\nd/a\nd/m\nd/m/x\nd/sub\nd/sub/b\ne\ne/x\nf\n"
 	for _, test := range []struct {
@@ -306,8 +322,10 @@ func TestChildUnderAnotherListener(t *testing.T) {
 	reportToParent(t, shell(t, newNative(t), "/probe rename d n f g", on(t, workspace(t, "d/a", "f"))))
 }
 
-func TestRenameListenerIsNotInherited(t *testing.T) {
-	out := shell(t, newNative(t), "ls /proc/self/fd", on(t, workspace(t)))
+func TestRenameListenerIsNotInherited(t *testing.T) { onEach(t, testRenameListenerIsNotInherited) }
+
+func testRenameListenerIsNotInherited(t *testing.T, n Backend) {
+	out := shell(t, n, "ls /proc/self/fd", on(t, workspace(t)))
 	expect(t, out, "0\n1\n2\n3\n") // 3 is the directory that ls reads
 }
 

@@ -38,7 +38,9 @@ func homeWithToolchains(t *testing.T) string {
 	return home
 }
 
-func TestToolchains(t *testing.T) {
+func TestToolchains(t *testing.T) { onEach(t, testToolchains) }
+
+func testToolchains(t *testing.T, n Backend) {
 	home := homeWithToolchains(t)
 	if err := os.Symlink("v22", home+"/.nvm/versions/node/current"); err != nil {
 		t.Fatal(err)
@@ -71,7 +73,7 @@ cd "$0"; cat .cargo/credentials.toml .nvm/.npmrc .nvm/versions/node/v22/etc/npmr
 ls -A . .cargo; (echo x > .pyenv/x) 2>&1`, home)
 	spec.Env = append([]string{"PATH=" + strings.Join(system.Path, ":")}, system.Env...)
 	spec.Mounts = system.Mounts
-	_, out := doRun(t, newNative(t), spec, "")
+	_, out := doRun(t, n, spec, "")
 	for _, want := range []string{"python at " + home + "/.pyenv\n", "cargo\n", "node\n", "tool\n", "Read-only file system"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
@@ -84,7 +86,9 @@ ls -A . .cargo; (echo x > .pyenv/x) 2>&1`, home)
 	}
 }
 
-func TestSystemIsAsTheHostHasIt(t *testing.T) {
+func TestSystemIsAsTheHostHasIt(t *testing.T) { onEach(t, testSystemIsAsTheHostHasIt) }
+
+func testSystemIsAsTheHostHasIt(t *testing.T, n Backend) {
 	system, err := HostSystem(os.Environ(), os.Geteuid(), os.Getegid())
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +103,7 @@ func TestSystemIsAsTheHostHasIt(t *testing.T) {
 			t.Errorf("the host's %s can be seen", p)
 		}
 	}
-	out := shell(t, newNative(t), `for d in /bin /lib /sbin; do readlink $d || echo dir; done; cat /etc/passwd /etc/group; ls /etc/ssl/certs | head -1; date +%Z`)
+	out := shell(t, n, `for d in /bin /lib /sbin; do readlink $d || echo dir; done; cat /etc/passwd /etc/group; ls /etc/ssl/certs | head -1; date +%Z`)
 	for _, dir := range []string{"/bin", "/lib", "/sbin"} {
 		text, err := os.Readlink(dir)
 		if err != nil {
@@ -133,7 +137,9 @@ func TestAccountFiles(t *testing.T) {
 }
 
 // Two runs see a path by its link and by its real name, whichever of the caller's paths came first.
-func TestLinkedPathIsMadeAgain(t *testing.T) {
+func TestLinkedPathIsMadeAgain(t *testing.T) { onEach(t, testLinkedPathIsMadeAgain) }
+
+func testLinkedPathIsMadeAgain(t *testing.T, n Backend) {
 	dir := realTempDir(t)
 	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
 		t.Fatal(err)
@@ -148,7 +154,7 @@ func TestLinkedPathIsMadeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := shell(t, newNative(t), "cat "+dir+"/link/f "+dir+"/real/f; readlink "+dir+"/link", func(s *Spec) {
+	out := shell(t, n, "cat "+dir+"/link/f "+dir+"/real/f; readlink "+dir+"/link", func(s *Spec) {
 		s.Mounts = append(append(s.Mounts, mounts...), mounts...)
 	})
 	if out != "content\ncontent\nreal\n" {

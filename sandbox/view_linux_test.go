@@ -13,8 +13,9 @@ import (
 )
 
 // What can be written is the layer, and nothing that lies below it or beside it.
-func TestWorkspaceOnOverlay(t *testing.T) {
-	n := newNative(t)
+func TestWorkspaceOnOverlay(t *testing.T) { onEach(t, testWorkspaceOnOverlay) }
+
+func testWorkspaceOnOverlay(t *testing.T, n Backend) {
 	ws := t.TempDir()
 	if err := os.WriteFile(filepath.Join(ws, "f"), []byte("old\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -38,8 +39,9 @@ func TestWorkspaceOnOverlay(t *testing.T) {
 	}
 }
 
-func TestWorkspacePaths(t *testing.T) {
-	n := newNative(t)
+func TestWorkspacePaths(t *testing.T) { onEach(t, testWorkspacePaths) }
+
+func testWorkspacePaths(t *testing.T, n Backend) {
 	base := t.TempDir()
 	for _, name := range []string{"plain", "with space", "comma,colon:back\\slash", "new\nline", "\xff", `"quoted"`, "lowerdir=x"} {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +85,9 @@ func TestWorkspacePaths(t *testing.T) {
 }
 
 // deniedProbe is an access that succeeds on the host, or would, and must give errno in a run.
-func TestHostIsOutOfReach(t *testing.T) {
-	n := newNative(t)
+func TestHostIsOutOfReach(t *testing.T) { onEach(t, testHostIsOutOfReach) }
+
+func testHostIsOutOfReach(t *testing.T, n Backend) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("SECRET"), 0o644); err != nil {
 		t.Fatal(err)
@@ -202,8 +205,9 @@ func writableProc() []string {
 }
 
 // A uid 0 owns the host's part of /proc, whatever rights it has.
-func TestProcIsLocked(t *testing.T) {
-	n := newNative(t)
+func TestProcIsLocked(t *testing.T) { onEach(t, testProcIsLocked) }
+
+func testProcIsLocked(t *testing.T, n Backend) {
 	if _, out := doRun(t, n, testSpec(t, "/probe", "writable-proc"), ""); out != "" {
 		t.Errorf("can be opened for writing:\n%s", out)
 	}
@@ -223,8 +227,9 @@ func TestProcIsLocked(t *testing.T) {
 	}
 }
 
-func TestMountsOfARun(t *testing.T) {
-	n := newNative(t)
+func TestMountsOfARun(t *testing.T) { onEach(t, testMountsOfARun) }
+
+func testMountsOfARun(t *testing.T, n Backend) {
 	dir := t.TempDir()
 	for _, name := range []string{"secret", "masked/inner", "shown"} {
 		p := filepath.Join(dir, name)
@@ -262,8 +267,9 @@ cat /home/run/.config/f; echo; (echo x > /home/run/.config/f) 2>&1; readlink /op
 }
 
 // A mount point is never made in the workspace: it would land.
-func TestNoMountPointInTheWorkspace(t *testing.T) {
-	n := newNative(t)
+func TestNoMountPointInTheWorkspace(t *testing.T) { onEach(t, testNoMountPointInTheWorkspace) }
+
+func testNoMountPointInTheWorkspace(t *testing.T, n Backend) {
 	ws := t.TempDir()
 	spec := testSpec(t, "true")
 	upper := onOverlay(t, &spec, ws)
@@ -278,8 +284,9 @@ func TestNoMountPointInTheWorkspace(t *testing.T) {
 }
 
 // A link that the workspace holds does not lead a mount elsewhere.
-func TestTargetsDoNotFollowLinks(t *testing.T) {
-	n := newNative(t)
+func TestTargetsDoNotFollowLinks(t *testing.T) { onEach(t, testTargetsDoNotFollowLinks) }
+
+func testTargetsDoNotFollowLinks(t *testing.T, n Backend) {
 	ws := t.TempDir()
 	if err := os.Symlink("/tmp", filepath.Join(ws, "link")); err != nil {
 		t.Fatal(err)
@@ -294,12 +301,14 @@ func TestTargetsDoNotFollowLinks(t *testing.T) {
 }
 
 // One size bounds everything that the private tmpfs is seen as.
-func TestScratchIsBounded(t *testing.T) {
-	out := shell(t, newNative(t), `for d in /tmp /var/tmp /dev/shm /run /home/run; do
+func TestScratchIsBounded(t *testing.T) { onEach(t, testScratchIsBounded) }
+
+func testScratchIsBounded(t *testing.T, n Backend) {
+	out := shell(t, n, `for d in /tmp /var/tmp /dev/shm /run /home/run; do
 head -c 600k /dev/zero > $d/x 2>/dev/null || true; done; cat /tmp/x /var/tmp/x /dev/shm/x /run/x /home/run/x | wc -c`,
 		func(s *Spec) { s.Limits.Disk = 1 << 20 })
-	var n int
-	if _, err := fmt.Sscan(out, &n); err != nil || n > 1<<20 || n < 600<<10 {
+	var written int
+	if _, err := fmt.Sscan(out, &written); err != nil || written > 1<<20 || written < 600<<10 {
 		t.Errorf("%q bytes could be written (%v), of 1 MiB", strings.TrimSpace(out), err)
 	}
 }
