@@ -192,8 +192,16 @@ func (w *wrappedInit) failed(err error) error {
 		Op:   opNamespaces,
 		Path: "with " + w.path,
 		Err:  fmt.Errorf("bubblewrap did not start init (%s): %s", status, said),
-		Hint: namespaceHint(os.ReadFile),
+		Hint: w.hint(),
 	}
+}
+
+// hint names the setting of this host that bubblewrap may have met, if there is one.
+func (w *wrappedInit) hint() string {
+	if h := (host{read: os.ReadFile, privileged: os.Geteuid() == 0}); h.namespaceObstacle(nil).mend != "" {
+		return namespaceHint(h.read)
+	}
+	return "see what it does by hand: " + w.path + " --unshare-user --dev-bind / / true"
 }
 
 // kill implements initProcess. Before init has said hello, it can be bwrap's child or not be there at all; both are

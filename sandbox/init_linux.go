@@ -91,6 +91,9 @@ func run(control *os.File) error {
 		_, _ = io.Copy(io.Discard, control)
 		unix.Exit(1)
 	}()
+	if os.Getpid() != 1 {
+		return errors.New("bug: init is not the first process of a PID namespace; what it is about to do would be done to the host")
+	}
 	c := m.Config
 	if c.Egress != nil {
 		unix.CloseOnExec(egressFD)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ func sendHello() error {
 	return os.NewSyscallError("sendmsg", unix.Sendmsg(controlFD, []byte{hello}, unix.UnixRights(pidfd), nil, 0))
 }
 
-// receiveHello takes what sendHello sent: the first byte on the socket, and no further one.
+// receiveHello takes what sendHello sent: the first byte on the socket, and no further one. It is io.EOF if there will be none.
 func receiveHello(control *os.File) (pidfd *os.File, err error) {
 	raw, err := control.SyscallConn()
 	if err != nil {
@@ -33,6 +34,9 @@ func receiveHello(control *os.File) (pidfd *os.File, err error) {
 	})
 	if err = errors.Join(err, failed); err != nil {
 		return nil, os.NewSyscallError("recvmsg", err)
+	}
+	if n == 0 {
+		return nil, io.EOF
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:nrights])
 	if err != nil {
