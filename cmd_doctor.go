@@ -40,7 +40,7 @@ if they are not.
 		if done {
 			return status
 		}
-		d := diagnose(ctx, s.user, a.environ)
+		d := diagnose(ctx, s.user, s.choose, a.environ)
 		d.wait(s.places.state)
 		print := d.print
 		if *asJSON {
@@ -62,12 +62,20 @@ if they are not.
 type diagnosis struct {
 	Possible bool              `json:"runs_possible"`
 	Backend  string            `json:"backend"`
+	Why      string            `json:"backend_why,omitempty"`      // what speaks for it, as the end of a sentence
+	Refused  []refused         `json:"backends_refused,omitempty"` // those that do not work here and were tried before
 	Through  bool              `json:"written_directly,omitempty"` // sandboxed runs write to the workspace itself
 	Cause    string            `json:"cause,omitempty"`            // why runs are not possible
 	Mend     string            `json:"mend,omitempty"`
 	Checks   []check           `json:"checks"`
 	Held     map[string]string `json:"limits"` // by limit, the mechanism; "" where none holds it
 	Waiting  []waitingRuns     `json:"waiting"`
+}
+
+// refused is a [sandbox.Refused] as the JSON has it.
+type refused struct {
+	Name  string `json:"name"`
+	Cause string `json:"cause"`
 }
 
 // waitingRuns is an [overlay.WaitingRuns] as the JSON has it.
@@ -132,19 +140,33 @@ func checkEgress(err error, s settings, environ []string) check {
 const probeTime = 30 * time.Second
 
 // diagnose looks at the host and tries the backend that the settings name.
-func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
+func diagnose(ctx context.Context, s settings, choose func() sandbox.Choice, environ []string) diagnosis {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	d := diagnosis{Backend: s.Sandbox.Backend, Checks: []check{}, Held: map[string]string{}}
 	for _, c := range sandbox.Checks(ctx) {
 		d.Checks = append(d.Checks, check(c))
 	}
-	backend, err := s.backend()
+	if name := s.Sandbox.Backend; name == "native" || name == "bwrap" {
+		choose = func() sandbox.Choice { return sandbox.Choose(ctx, name) }
+	}
+	var err error
+	if !s.Unconfined() {
+		choice := choose()
+		d.Why = choice.Why
+		for _, r := range choice.Refused {
+			d.Refused = append(d.Refused, refused{r.Name, r.Err.Error()})
+		}
+		err = choice.Err()
+	}
+	var backend sandbox.Backend
+	if err == nil {
+		backend, err = s.backend(choose)
+	}
 	if err == nil {
 		d.Backend, d.Held = backend.Name(), backend.Held()
-		err = backend.Probe(ctx)
-		if native, ok := backend.(*sandbox.Native); ok && err == nil {
-			c := checkEgress(native.ProbeEgress(ctx), s, environ)
+		if b, ok := backend.(interface{ ProbeEgress(context.Context) error }); ok {
+			c := checkEgress(b.ProbeEgress(ctx), s, environ)
 			d.Checks = append(d.Checks, c)
 			if !c.OK && s.Network.Mode != "deny" {
 				err = errors.New(c.Detail)
@@ -212,13 +234,25 @@ func (d diagnosis) print(w io.Writer) error {
 	case d.Backend == "direct":
 		b.WriteString("\nRuns are possible, and NOT sandboxed: sandbox.backend is \"direct\".\n")
 	default:
-		fmt.Fprintf(&b, "\nRuns are possible: a sandbox of the %s backend was built and taken down again.\n", d.Backend)
+		fmt.Fprintf(&b, "\nRuns are possible: %s\n", d.isolation())
+		for _, r := range d.Refused {
+			fmt.Fprintf(&b, "%s does not work here: %s\n", r.Name, strings.ReplaceAll(r.Cause, "\n", "; "))
+		}
 		if d.Through {
 			b.WriteString("They write to the workspace itself, without a transaction, and nothing bounds how much: workspace.mode is \"direct\".\n")
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// isolation says what isolates runs, and why that.
+func (d diagnosis) isolation() string {
+	text := fmt.Sprintf("they are isolated by the backend %s", d.Backend)
+	if d.Why != "" {
+		text += ": " + d.Why
+	}
+	return text + "."
 }
 
 func (r waitingRuns) print(b *strings.Builder) {

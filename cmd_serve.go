@@ -75,9 +75,11 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 	}
 	// A client that is gone must not end the process before its runs are discarded.
 	signal.Ignore(syscall.SIGPIPE)
+	policy := settings.describe()
+	policy.Isolation = settings.isolation(s.choose)
 	server := tools.New(tools.Options{
 		Version:  version(),
-		Policy:   settings.describe(),
+		Policy:   policy,
 		Tools:    settings.Tools,
 		AskRoots: s.workspace == "",
 		Log:      log,

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/charmbracelet/log"
+
+	"airlock/sandbox"
 )
 
 // commonFlags are the flags of every subcommand that looks at the configuration.
@@ -23,7 +25,7 @@ type commonFlags struct {
 const commonHelp = `Flags (each with the variable that stands for it):
     --workspace DIR    AIRLOCK_WORKSPACE         the directory to work in
     --config FILE      AIRLOCK_CONFIG            the user file, in place of ~/.config/airlock/config.toml
-    --backend NAME     AIRLOCK_SANDBOX_BACKEND   auto, native or direct: how runs are isolated
+    --backend NAME     AIRLOCK_SANDBOX_BACKEND   auto, native, bwrap or direct: how runs are isolated
 `
 
 // logHelp describes the flags of registerLog.
@@ -69,6 +71,9 @@ type setup struct {
 	// workspace is what --workspace or its variable names, as written; "" leaves it to the client's
 	// roots or the working directory.
 	workspace string
+
+	// choose is sandbox.Choose, which is asked once.
+	choose func() sandbox.Choice
 }
 
 // setUp reads the user's configuration. Its error is for printError, with exit status 2.
@@ -108,6 +113,7 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 		reread:    reread,
 		rules:     rules,
 		workspace: orVariable(f.workspace, environ, workspaceVariable),
+		choose:    chooser(),
 	}, nil
 }
 
@@ -137,6 +143,7 @@ type opened struct {
 	trusted  bool           // the policy was accepted as it is
 	network  *network
 	rules    workspaceRules
+	choose   func() sandbox.Choice // setup's
 }
 
 // allowGit says why a directory outside of the workspace may not be written as its git directory, if it may
@@ -156,7 +163,7 @@ func (s setup) open(dir string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	o := opened{dir: real, alias: real, settings: s.user, rules: s.rules}
+	o := opened{dir: real, alias: real, settings: s.user, rules: s.rules, choose: s.choose}
 	if abs, err := filepath.Abs(dir); err == nil {
 		o.alias = abs
 	}

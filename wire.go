@@ -36,7 +36,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 		View:     view,
 		Identity: tools.Identity{UID: uid, GID: gid, Home: system.Account.Home},
 	}
-	if options.Backend, err = o.settings.backend(); err != nil {
+	if options.Backend, err = o.settings.backend(o.choose); err != nil {
 		return nil, err
 	}
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
@@ -80,15 +80,6 @@ func leftOfLandings(w *overlay.Workspace) []string {
 		left = append(left, "what is left of a landing that could not be taken back is in "+overlay.Quote(dir))
 	}
 	return left
-}
-
-// backend builds the backend that the settings name. "auto" is native: there is no other one that
-// isolates.
-func (s settings) backend() (sandbox.Backend, error) {
-	if s.Unconfined() {
-		return sandbox.Direct{}, nil
-	}
-	return sandbox.NewNative()
 }
 
 // unheld says which of the limits nothing on this host holds, a sentence at most.

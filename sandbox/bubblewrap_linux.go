@@ -67,6 +67,11 @@ func (b *Bubblewrap) Probe(ctx context.Context) error { return b.isolating.Probe
 // ProbeEgress is [Native.ProbeEgress].
 func (b *Bubblewrap) ProbeEgress(ctx context.Context) error { return b.isolating.ProbeEgress(ctx) }
 
+// probeWithoutOverlay implements probed.
+func (b *Bubblewrap) probeWithoutOverlay(ctx context.Context) error {
+	return b.isolating.probeWithoutOverlay(ctx)
+}
+
 // Held implements [Backend].
 func (b *Bubblewrap) Held() map[string]string { return b.isolating.Held() }
 
@@ -81,10 +86,11 @@ func (b *Bubblewrap) Close() error { return b.isolating.Close() }
 // explain implements namespaceMaker.
 func (b bubblewrap) explain(err error) error {
 	e := new(SetupError)
-	if errors.As(err, &e) && e.Hint == "" && withoutRights(e) {
-		e.Err = fmt.Errorf("%s gave init no rights over its namespaces: %w", b.path, e.Err)
-		e.Hint = "an AppArmor profile that takes them from what bubblewrap executes is one cause (Ubuntu's bwrap-userns-restrict); " +
-			`let airlock make the namespaces itself (sandbox.backend = "native"); airlock doctor says what that needs here`
+	if !errors.As(err, &e) || e.Hint != "" || !withoutRights(e) {
+		return explain(err)
 	}
+	e.Err = fmt.Errorf("%s gave init no rights over its namespaces: %w", b.path, e.Err)
+	e.Hint = "an AppArmor profile that takes them from what bubblewrap executes is one cause (Ubuntu's bwrap-userns-restrict); " +
+		`let airlock make the namespaces itself (sandbox.backend = "native"); airlock doctor says what that needs here`
 	return err
 }

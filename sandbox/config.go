@@ -94,9 +94,6 @@ func (c Config) Validate() error {
 // Unsupported names the keys that are set to something which this version can't do.
 func (c Config) Unsupported() []string {
 	var keys []string
-	if c.Backend == "bwrap" {
-		keys = append(keys, "sandbox.backend")
-	}
 	if c.Cache != defaultCache {
 		keys = append(keys, "sandbox.cache")
 	}

@@ -203,12 +203,23 @@ func cloneError(err error) error {
 	}
 }
 
+// mountOps are what init does by the kernel's mount interface, whose refusal is the host's doing.
+var mountOps = []string{opOpenFilesystem, opCreateFilesystem, opMountFilesystem, opCloneMount, opMountAttributes, opAttachMount, opPivot}
+
 // explain adds what the host's settings say about a refusal that init met in its own namespaces.
 func explain(err error) error {
 	e := new(SetupError)
-	if errors.As(err, &e) && e.Hint == "" && withoutRights(e) {
+	if !errors.As(err, &e) || e.Hint != "" {
+		return err
+	}
+	if withoutRights(e) {
 		e.Err = fmt.Errorf("user namespaces give no rights here: %w", e.Err)
 		e.Hint = namespaceHint(os.ReadFile)
+	} else if slices.Contains(mountOps, e.Op) {
+		h := host{read: os.ReadFile, privileged: os.Geteuid() == 0}
+		if o := h.insideObstacle(insideMounts, errnoOf(e.Err)); o.cause != "" {
+			e.Hint = o.cause + "; " + o.mend
+		}
 	}
 	return err
 }

@@ -12,6 +12,17 @@ import (
 // What init needs of the kernel's mount API (Linux 5.12). mount(2) would do for some of it, but it
 // takes paths where this takes descriptors, and one string of options where a path may hold a comma.
 
+// What is said to have failed.
+const (
+	opOpenFilesystem   = "open filesystem"
+	opCreateFilesystem = "create filesystem"
+	opMountFilesystem  = "mount filesystem"
+	opCloneMount       = "clone mount"
+	opMountAttributes  = "set attributes of mount"
+	opAttachMount      = "attach mount at"
+	opPivot            = "pivot to"
+)
+
 // option is a parameter of a filesystem that is about to be mounted; a flag if value is empty.
 type option struct{ key, value string }
 
@@ -19,7 +30,7 @@ type option struct{ key, value string }
 func newMount(fstype string, attrs int, options ...option) (*os.File, error) {
 	ctx, err := unix.Fsopen(fstype, unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return nil, setupError("open filesystem", fstype, err)
+		return nil, setupError(opOpenFilesystem, fstype, err)
 	}
 	defer unix.Close(ctx)
 	for _, o := range options {
@@ -33,11 +44,11 @@ func newMount(fstype string, attrs int, options ...option) (*os.File, error) {
 		}
 	}
 	if err := unix.FsconfigCreate(ctx); err != nil {
-		return nil, setupError("create filesystem", fstype, err)
+		return nil, setupError(opCreateFilesystem, fstype, err)
 	}
 	fd, err := unix.Fsmount(ctx, unix.FSMOUNT_CLOEXEC, attrs)
 	if err != nil {
-		return nil, setupError("mount filesystem", fstype, err)
+		return nil, setupError(opMountFilesystem, fstype, err)
 	}
 	return os.NewFile(uintptr(fd), fstype), nil
 }
@@ -48,13 +59,13 @@ func newMount(fstype string, attrs int, options ...option) (*os.File, error) {
 func cloneMount(f *os.File, attrs uint64) (*os.File, error) {
 	fd, err := unix.OpenTree(int(f.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
-		return nil, setupError("clone mount", f.Name(), err)
+		return nil, setupError(opCloneMount, f.Name(), err)
 	}
 	clone := os.NewFile(uintptr(fd), f.Name())
 	// Attributes are only added: those that the host set are locked in a user namespace.
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrs}); err != nil {
 		clone.Close()
-		return nil, setupError("set attributes of mount", f.Name(), err)
+		return nil, setupError(opMountAttributes, f.Name(), err)
 	}
 	return clone, nil
 }
@@ -62,7 +73,7 @@ func cloneMount(f *os.File, attrs uint64) (*os.File, error) {
 // attach puts a detached mount onto the place that an O_PATH descriptor names.
 func attach(mount, at *os.File) error {
 	err := unix.MoveMount(int(mount.Fd()), "", int(at.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	return setupError("attach mount at", at.Name(), err)
+	return setupError(opAttachMount, at.Name(), err)
 }
 
 // openPath opens an absolute path for nothing but to name it. No component may be a symbolic link: the

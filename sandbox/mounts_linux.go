@@ -66,7 +66,7 @@ func enterRoot(root *os.File) error {
 	// With both names the same, the old root ends up on top of the new one and can be taken off
 	// without a directory to put it in; see pivot_root(2).
 	if err := unix.PivotRoot(".", "."); err != nil {
-		return setupError("pivot to", "new root", err)
+		return setupError(opPivot, "new root", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return setupError("unmount", "old root", err)

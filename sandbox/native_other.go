@@ -35,6 +35,8 @@ func (*Native) Probe(context.Context) error { return errNotLinux() }
 // ProbeEgress refuses as Probe does.
 func (n *Native) ProbeEgress(ctx context.Context) error { return n.Probe(ctx) }
 
+func (n *Native) probeWithoutOverlay(ctx context.Context) error { return n.Probe(ctx) }
+
 // Held implements [Backend].
 func (*Native) Held() map[string]string {
 	return map[string]string{"processes": "", "memory": "", "disk": "", "files": "", "cpu": ""}

@@ -16,12 +16,24 @@ func (n *Native) Probe(ctx context.Context) error {
 	return n.probe(ctx, func(*Spec, *Stdio) {})
 }
 
-// ProbeEgress is [Native.Probe] with a sandbox whose network is [NetworkRedirected].
+// ProbeEgress builds a sandbox whose network is [NetworkRedirected], without an overlay.
 func (n *Native) ProbeEgress(ctx context.Context) error {
 	return n.probe(ctx, func(spec *Spec, stdio *Stdio) {
+		bindWorkspace(spec)
 		spec.Network, spec.Egress = NetworkRedirected, Egress{RedirectPort: 61000, ProxyPort: 61001}
 		stdio.Attach = Sockets.Close
 	})
+}
+
+// probeWithoutOverlay implements probed.
+func (n *Native) probeWithoutOverlay(ctx context.Context) error {
+	return n.probe(ctx, func(spec *Spec, _ *Stdio) { bindWorkspace(spec) })
+}
+
+// bindWorkspace has the workspace of a probe, its last mount, bound.
+func bindWorkspace(spec *Spec) {
+	last := &spec.Mounts[len(spec.Mounts)-1]
+	*last = Mount{Kind: MountBind, Source: last.Source, Target: last.Target, Writable: true}
 }
 
 func (n *Native) probe(ctx context.Context, edit func(*Spec, *Stdio)) error {

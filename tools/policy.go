@@ -26,6 +26,9 @@ type Policy struct {
 	Order string
 	// Limits are the limits in force.
 	Limits Limits
+	// Isolation says what isolates runs on this host and why that, or that nothing does, in a sentence or
+	// two; only the instructions hold it.
+	Isolation string
 	// Notes are further facts that a model needs, a sentence each: what this host cannot hold.
 	Notes []string
 }
@@ -98,6 +101,9 @@ func shortList(words []string, n int) string {
 func (p Policy) instructions() string {
 	var b strings.Builder
 	b.WriteString("airlock runs commands and Python code in a workspace.\n")
+	if p.Isolation != "" {
+		b.WriteString("- " + p.Isolation + "\n")
+	}
 	if p.Direct {
 		b.WriteString("- There is no sandbox and no transaction here: everything that a run does is done, and stays done.\n")
 	} else if p.ReadOnly {
