@@ -32,6 +32,9 @@ func report(c Choice, elapsed time.Duration) chosen {
 	return r
 }
 
+// memoryCondition is made for a PID namespace and those below it.
+const memoryCondition = "no executable memory files"
+
 // The conditions are made for real, in user and mount namespaces of the child's own or by a seccomp filter that
 // returns what a container runtime's does.
 func TestChoose(t *testing.T) {
@@ -48,11 +51,19 @@ func TestChoose(t *testing.T) {
 		{"filter of namespaces", "", "", seccomp, "seccomp=unconfined"},
 		{"filter of mounts", "", "", seccomp, "seccomp=unconfined"},
 		{"no mount interface", "", "", "Linux 5.12", "seccomp"},
+		{memoryCondition, "", "", "vm.memfd_noexec is 2", "sudo sysctl vm.memfd_noexec=1"},
 		{"no overlay", "native", "but without an overlay", "", ""},
 	} {
 		t.Run(tt.condition, func(t *testing.T) {
+			if tt.condition == memoryCondition && os.Geteuid() != 0 {
+				return // only root can make it
+			}
 			var got chosen
-			runChild(t, child("TestChildChoose", tt.condition, unix.CLONE_NEWUSER|unix.CLONE_NEWNS), &got)
+			flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS)
+			if tt.condition == memoryCondition {
+				flags |= unix.CLONE_NEWPID // whose setting it is
+			}
+			runChild(t, child("TestChildChoose", tt.condition, flags), &got)
 			t.Logf("%+v", got)
 			if got.Name != tt.name || !strings.Contains(got.Why, tt.why) {
 				t.Fatalf("chosen is %q (%s), want %q (%s)", got.Name, got.Why, tt.name, tt.why)
@@ -79,6 +90,12 @@ func TestChildChoose(t *testing.T) {
 	} else if err := makeCondition(t, condition); err != nil {
 		t.Fatal(err)
 	}
+	// The rights that made the condition are not an ordinary user's, and bubblewrap refuses to start with them. They
+	// are the thread's.
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
 	began := time.Now()
 	c := Choose(t.Context())
 	reportToParent(t, report(c, time.Since(began)))
@@ -100,6 +117,8 @@ func makeCondition(t *testing.T, which string) error {
 		return nil
 	case "no more user namespaces":
 		return os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
+	case memoryCondition:
+		return os.WriteFile("/proc/sys/vm/memfd_noexec", []byte("2"), 0)
 	case "covered proc":
 		return unix.Mount("none", "/proc/fs", "tmpfs", 0, "")
 	case "no overlay":

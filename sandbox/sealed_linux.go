@@ -33,7 +33,11 @@ func sealSelf() (*os.File, error) {
 		fd, err = unix.MemfdCreate("airlock", flags) // before Linux 6.3 all were executable
 	}
 	if err != nil {
-		return nil, setupError("create memory file", "", err)
+		err := setupError("create memory file", "", err)
+		if e := new(SetupError); errors.As(err, &e) && errors.Is(err, unix.EACCES) {
+			e.Hint = "vm.memfd_noexec is 2, so that no program may be executed from memory, as init is; allow it with: sudo sysctl vm.memfd_noexec=1"
+		}
+		return nil, err
 	}
 	// Above the descriptors that a child is given: those are put in place before it executes this one.
 	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 64)
