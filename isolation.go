@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"airlock/sandbox"
+	"airlock/tools"
 )
 
 // chooser gives what sandbox.backend = "auto" comes to on this host. It is found out when first asked for, once.
@@ -37,26 +38,27 @@ func (s settings) isolation(choose func() sandbox.Choice) string {
 	case "direct":
 		return ""
 	case "auto":
-		return describeChoice(choose())
+		return clip(describeChoice(choose()), tools.MaxIsolation)
 	}
 	return fmt.Sprintf("Runs are isolated by the backend %s, as sandbox.backend says.", s.Sandbox.Backend)
 }
 
 func describeChoice(c sandbox.Choice) string {
-	causes := ""
-	for _, r := range c.Refused {
-		causes += fmt.Sprintf(" %s does not work on this host: %s.", r.Name, clip(r.Cause(), 160))
-	}
+	text := fmt.Sprintf("Runs are isolated by the backend %s: %s.", c.Name, clip(c.Why, 160))
 	if c.Name == "" {
-		return "No run is possible: nothing isolates one here." + causes + " Tell the user, to whom airlock doctor says what mends it."
+		text = "No run is possible: nothing isolates one on this host. Tell the user, to whom airlock doctor says what mends it."
 	}
-	return fmt.Sprintf("Runs are isolated by the backend %s: %s.%s", c.Name, clip(c.Why, 160), causes)
+	for _, r := range c.Refused {
+		text += fmt.Sprintf(" %s does not work here: %s.", r.Name, clip(r.Cause(), 160))
+	}
+	return text
 }
 
-// clip cuts a text to about n bytes.
+// clip cuts a text to n bytes.
 func clip(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
-	return strings.ToValidUTF8(text[:n], "") + "…"
+	const cut = "…"
+	return strings.ToValidUTF8(text[:n-len(cut)], "") + cut
 }

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // require turns the skip of what this host can't do into a failure: -require=userns.
-var require = flag.String("require", "", "comma-separated list of what must not be skipped: userns")
+var require = flag.String("require", "", "comma-separated list of what must not be skipped: userns, bwrap")
 
 // sandboxHere tries to build a sandbox.
 var sandboxHere = sync.OnceValue(func() error {
@@ -38,6 +38,9 @@ var sandboxHere = sync.OnceValue(func() error {
 	}
 	return errors.Join(native.Probe(context.Background()), native.Close())
 })
+
+// bubblewrapHere tries to build one with bubblewrap.
+var bubblewrapHere = sync.OnceValue(func() error { return sandbox.Choose(context.Background(), "bwrap").Err() })
 
 // TestScript plays testdata/script: the command line as a person meets it, with exit statuses, standard
 // output and standard error.
@@ -61,12 +64,16 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "sandbox" {
+			lacked := map[string]string{"sandbox": "userns", "bwrap": "bwrap"}[name]
+			if lacked == "" {
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
 			err := sandboxHere()
-			if err != nil && strings.Contains(","+*require+",", ",userns,") {
-				return false, fmt.Errorf("-require=userns: %w", err)
+			if name == "bwrap" {
+				err = bubblewrapHere()
+			}
+			if err != nil && strings.Contains(","+*require+",", ","+lacked+",") {
+				return false, fmt.Errorf("-require=%s: %w", lacked, err)
 			}
 			return err == nil, nil
 		},

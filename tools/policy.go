@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// MaxIsolation is the longest that [Policy].Isolation may be: clients cut instructions that are longer than 2 KB.
+const MaxIsolation = 500
+
 // Policy is what descriptions and instructions say of the configuration in force.
 type Policy struct {
 	// Direct says that runs are not sandboxed, and write straight to the workspace.
@@ -27,7 +30,7 @@ type Policy struct {
 	// Limits are the limits in force.
 	Limits Limits
 	// Isolation says what isolates runs on this host and why that, or that nothing does, in a sentence or
-	// two; only the instructions hold it.
+	// two of at most MaxIsolation bytes; only the instructions hold it.
 	Isolation string
 	// Notes are further facts that a model needs, a sentence each: what this host cannot hold.
 	Notes []string
