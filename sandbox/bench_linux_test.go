@@ -8,7 +8,12 @@ import (
 
 // BenchmarkRun is a run of true from start to end, with the host's system and a workspace on an overlay.
 func BenchmarkRun(b *testing.B) {
-	n := newNative(b)
+	for _, name := range backendNames {
+		b.Run(name, func(b *testing.B) { benchmarkRun(b, newBackend(b, name)) })
+	}
+}
+
+func benchmarkRun(b *testing.B, n Backend) {
 	dir := b.TempDir()
 	system := testSpec(b, "true")
 	for b.Loop() {

@@ -85,10 +85,10 @@ func TestChoose(t *testing.T) {
 
 func TestChildChoose(t *testing.T) {
 	condition := childArgument(t)
-	if again, ok := strings.CutPrefix(condition, "filtered: "); ok {
-		condition = again
-	} else if err := makeCondition(t, condition); err != nil {
-		t.Fatal(err)
+	if !strings.HasPrefix(condition, "filtered: ") { // or else this process was executed by makeCondition
+		if err := makeCondition(t, condition); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// The rights that made the condition are not an ordinary user's, and bubblewrap refuses to start with them. They
 	// are the thread's.

@@ -50,6 +50,11 @@
 // and exits when the server does: the kernel then kills whatever is in its pid namespace. What the
 // kernel would keep after that, cgroups, a small process of its own removes (janitor_linux.go).
 //
+// # How the bubblewrap backend does it
+//
+// Bubblewrap makes the namespaces, sees the host's whole root, and executes init with every capability over
+// them (bubblewrap_start_linux.go). Init does what it does with native. [Choose] says which of the two works.
+//
 // # Vocabulary
 //
 //   - run: one command with everything that it starts.
@@ -83,6 +88,8 @@
 //     write in a run changes one.
 //   - A run with an overlay can have no seccomp listener of its own (EBUSY), and is not shown its renames by
 //     SECCOMP_RET_TRACE. Where the server is below a listener itself, such renames are EXDEV.
+//   - [Bubblewrap] refuses every run where bubblewrap gives what it executes no rights over its namespaces, as one that
+//     is setuid root does.
 //   - Memory and processors are held only where there is a cgroup; [Backend].Held says so.
 //   - [Direct] isolates nothing. A process that starts a session of its own survives its run there.
 package sandbox

@@ -28,6 +28,8 @@ import (
 //	  │                                                 │  kills and reaps what is left; ends a move
 //	  │ ◀─ status {code | signal, ended} ────────────── │  exits; the namespaces are empty
 //
+// An init that bubblewrap executes says hello before all this: see bubblewrap_start_linux.go.
+//
 // Each message is its length (4 bytes, big endian) and a strict JSON object. The server writes once;
 // afterwards the end of the stream is its death, however it died, and init exits at once, which makes
 // the kernel kill everything in the namespace. Nothing on this socket comes from the payload: it never
