@@ -40,7 +40,7 @@ if they are not.
 		if done {
 			return status
 		}
-		d := diagnose(ctx, s.user, s.choose, a.environ)
+		d := diagnose(ctx, s.user, a.environ)
 		d.wait(s.places.state)
 		print := d.print
 		if *asJSON {
@@ -136,23 +136,28 @@ func checkEgress(err error, s settings, environ []string) check {
 	return c
 }
 
-// probeTime is the longest that building one sandbox may take; it takes tens of milliseconds.
-const probeTime = 30 * time.Second
+// diagnoseTime is the longest that looking at a host may take, and probeTime the longest of trying one backend.
+const (
+	diagnoseTime = 30 * time.Second
+	probeTime    = 10 * time.Second
+)
 
-// diagnose looks at the host and tries the backend that the settings name.
-func diagnose(ctx context.Context, s settings, choose func() sandbox.Choice, environ []string) diagnosis {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+// diagnose looks at the host and tries the backends that the settings allow.
+func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
 	d := diagnosis{Backend: s.Sandbox.Backend, Checks: []check{}, Held: map[string]string{}}
 	for _, c := range sandbox.Checks(ctx) {
 		d.Checks = append(d.Checks, check(c))
 	}
-	if name := s.Sandbox.Backend; name == "native" || name == "bwrap" {
-		choose = func() sandbox.Choice { return sandbox.Choose(ctx, name) }
+	var names []string
+	if s.Sandbox.Backend != "auto" {
+		names = []string{s.Sandbox.Backend}
 	}
 	var err error
+	var choice sandbox.Choice
 	if !s.Unconfined() {
-		choice := choose()
+		choice = sandbox.Choose(ctx, probeTime, names...)
 		d.Why = choice.Why
 		for _, r := range choice.Refused {
 			d.Refused = append(d.Refused, refused{r.Name, r.Err.Error()})
@@ -161,7 +166,7 @@ func diagnose(ctx context.Context, s settings, choose func() sandbox.Choice, env
 	}
 	var backend sandbox.Backend
 	if err == nil {
-		backend, err = s.backend(choose)
+		backend, err = s.backend(func() sandbox.Choice { return choice })
 	}
 	if err == nil {
 		d.Backend, d.Held = backend.Name(), backend.Held()

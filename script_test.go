@@ -40,7 +40,7 @@ var sandboxHere = sync.OnceValue(func() error {
 })
 
 // bubblewrapHere tries to build one with bubblewrap.
-var bubblewrapHere = sync.OnceValue(func() error { return sandbox.Choose(context.Background(), "bwrap").Err() })
+var bubblewrapHere = sync.OnceValue(func() error { return sandbox.Choose(context.Background(), probeTime, "bwrap").Err() })
 
 // TestScript plays testdata/script: the command line as a person meets it, with exit statuses, standard
 // output and standard error.

@@ -25,9 +25,6 @@ type Refused struct {
 	Err  error // mostly a *SetupError
 }
 
-// probeLimit is the longest that one backend is tried. It takes some tens of milliseconds.
-const probeLimit = 2 * time.Second
-
 // candidate is a backend that Choose may take.
 type candidate struct {
 	name string
@@ -67,12 +64,13 @@ func Open(name string) (Backend, error) {
 }
 
 // Choose tries the backends that isolate, one after the other, and stops at the first that works; given names, it
-// tries only those. Each is tried for two seconds at most. When Choose returns no process of a try is left.
-func Choose(ctx context.Context, names ...string) Choice {
+// tries only those. Each is tried for as long as limit at most; it takes some tens of milliseconds. When Choose returns
+// no process of a try is left.
+func Choose(ctx context.Context, limit time.Duration, names ...string) Choice {
 	wanted := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool {
 		return len(names) > 0 && !slices.Contains(names, c.name)
 	})
-	return choose(ctx, wanted, probeLimit)
+	return choose(ctx, wanted, limit)
 }
 
 func choose(ctx context.Context, candidates []candidate, limit time.Duration) Choice {

@@ -18,11 +18,10 @@ type chosen struct {
 	Name, Why string
 	Refused   map[string]string // by name, the cause
 	Hints     map[string]string
-	Elapsed   time.Duration
 }
 
-func report(c Choice, elapsed time.Duration) chosen {
-	r := chosen{c.Name, c.Why, map[string]string{}, map[string]string{}, elapsed}
+func report(c Choice) chosen {
+	r := chosen{c.Name, c.Why, map[string]string{}, map[string]string{}}
 	for _, one := range c.Refused {
 		r.Refused[one.Name] = one.Cause()
 		if e := new(SetupError); errors.As(one.Err, &e) {
@@ -31,6 +30,9 @@ func report(c Choice, elapsed time.Duration) chosen {
 	}
 	return r
 }
+
+// patience is how long a slow machine may take to try one backend.
+const patience = time.Minute
 
 // memoryCondition is made for a PID namespace and those below it.
 const memoryCondition = "no executable memory files"
@@ -68,9 +70,6 @@ func TestChoose(t *testing.T) {
 			if got.Name != tt.name || !strings.Contains(got.Why, tt.why) {
 				t.Fatalf("chosen is %q (%s), want %q (%s)", got.Name, got.Why, tt.name, tt.why)
 			}
-			if limit := 2*probeLimit + time.Second; got.Elapsed > limit {
-				t.Errorf("it took %v", got.Elapsed)
-			}
 			if tt.name != "" {
 				return
 			}
@@ -96,9 +95,7 @@ func TestChildChoose(t *testing.T) {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	c := Choose(t.Context())
-	reportToParent(t, report(c, time.Since(began)))
+	reportToParent(t, report(Choose(t.Context(), patience)))
 }
 
 // makeCondition makes this process one on a host that is set up like that.
@@ -205,7 +202,7 @@ func TestChooseInOrder(t *testing.T) {
 func TestChooseBubblewrap(t *testing.T) {
 	newBackend(t, "bwrap")
 	refused := candidate{"native", func() (probed, error) { return nil, cloneError(unix.EACCES) }}
-	c := choose(t.Context(), []candidate{refused, candidates[1]}, probeLimit)
+	c := choose(t.Context(), []candidate{refused, candidates[1]}, patience)
 	if c.Name != "bwrap" || len(c.Refused) != 1 {
 		t.Errorf("got %+v", c)
 	}
