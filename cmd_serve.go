@@ -75,14 +75,21 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 	}
 	// A client that is gone must not end the process before its runs are discarded.
 	signal.Ignore(syscall.SIGPIPE)
+	kept := outputs{state: s.places.state}
+	defer func() {
+		if err := kept.close(); err != nil {
+			log.Warn("the output of runs could not be removed", "err", err)
+		}
+	}()
 	policy := settings.describe()
 	policy.Isolation = settings.isolation(s.choose)
 	server := tools.New(tools.Options{
-		Version:  version(),
-		Policy:   policy,
-		Tools:    settings.Tools,
-		AskRoots: s.workspace == "",
-		Log:      log,
+		Version:    version(),
+		Policy:     policy,
+		Tools:      settings.Tools,
+		AskRoots:   s.workspace == "",
+		Log:        log,
+		OutputFile: kept.file,
 		Open: func(ctx context.Context, roots []string) (tools.Runner, error) {
 			dir := s.workspace
 			if dir == "" {

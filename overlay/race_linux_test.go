@@ -88,11 +88,13 @@ func (r *race) happened(from time.Time, format string, args ...any) {
 	r.events = append(r.events, event{from, time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// around lists what happened in the second before and after a moment.
-func (r *race) around(at time.Time) string {
+// since lists what happened to files of a name, and to directories, from a second before a moment on.
+func (r *race) since(at time.Time, name string) string {
 	var b strings.Builder
+	lines := 0
 	for _, e := range r.events {
-		if e.to.After(at.Add(-time.Second)) && e.from.Before(at.Add(time.Second)) {
+		if e.to.After(at.Add(-time.Second)) && lines < 100 && (strings.Contains(e.what, name) || strings.HasPrefix(e.what, "swapped")) {
+			lines++
 			fmt.Fprintf(&b, "\n  %v to %v: %s", e.from.Sub(at).Round(time.Microsecond), e.to.Sub(at).Round(time.Microsecond), e.what)
 		}
 	}
@@ -154,8 +156,8 @@ func (r *race) edit(word string) {
 		{"linked", func() (string, error) { return r.e.linked(path, word) }},
 		{"chmodded", func() (string, error) { return r.e.chmodded(path, word) }},
 		{"opened", func() (string, error) { return "", r.hold(path, name) }},
-		{"let go", func() (string, error) { return "", r.letGo(word) }},
-		{"swapped", func() (string, error) { return "", r.swap() }},
+		{"let go", func() (string, error) { return r.letGo(word) }},
+		{"swapped", func() (string, error) { return r.swap() }},
 	}
 	edit := edits[rand.IntN(len(edits))]
 	if edit.what == "swapped" && rand.IntN(8) > 0 {
@@ -201,9 +203,9 @@ func (r *race) hold(path, name string) error {
 }
 
 // letGo appends to a held file, which in all that time nobody may have replaced, and closes it.
-func (r *race) letGo(word string) error {
+func (r *race) letGo(word string) (what string, err error) {
 	if len(r.held) == 0 {
-		return os.ErrNotExist
+		return "", os.ErrNotExist
 	}
 	i := rand.IntN(len(r.held))
 	h := r.held[i]
@@ -212,14 +214,15 @@ func (r *race) letGo(word string) error {
 		r.took(word)
 	}
 	r.held = append(r.held[:i], r.held[i+1:]...)
-	_, err := h.WriteString(word + "\n")
-	return errors.Join(err, h.Close())
+	_, err = h.WriteString(word + "\n")
+	return "(" + h.name + ")", errors.Join(err, h.Close())
 }
 
-func (r *race) swap() error {
+func (r *race) swap() (what string, err error) {
 	a := rand.IntN(raceDirs)
 	b := (a + 1 + rand.IntN(raceDirs-1)) % raceDirs
-	return unix.Renameat2(unix.AT_FDCWD, r.e.path(fmt.Sprint("d", a)), unix.AT_FDCWD, r.e.path(fmt.Sprint("d", b)), unix.RENAME_EXCHANGE)
+	return fmt.Sprintf("d%d <> d%d", a, b),
+		unix.Renameat2(unix.AT_FDCWD, r.e.path(fmt.Sprint("d", a)), unix.AT_FDCWD, r.e.path(fmt.Sprint("d", b)), unix.RENAME_EXCHANGE)
 }
 
 // ran is what came of a run. What was written before it began, it may replace.
@@ -440,7 +443,7 @@ func raceOn(t *testing.T, base string) {
 	close(stop)
 	editors.Wait()
 	for i := range r.held {
-		if err := r.letGo(fmt.Sprint("last", i)); err != nil {
+		if _, err := r.letGo(fmt.Sprint("last", i)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -459,7 +462,7 @@ func raceOn(t *testing.T, base string) {
 			gone++
 		default:
 			lost++
-			t.Errorf("%s, written to %s at %v, is lost (%s):%s", word, tok.name, tok.since, tok.how, r.around(tok.since))
+			t.Errorf("%s, written to %s at %v, is lost (%s):%s", word, tok.name, tok.since, tok.how, r.since(tok.since, tok.name))
 		}
 	}
 	t.Logf("%d runs in %v: %d tokens, %d of them found, %d taken away by who may, %d lost; %v",
