@@ -257,6 +257,9 @@ func (d diagnosis) isolation() string {
 	if d.Why != "" {
 		text += ": " + d.Why
 	}
+	if d.Backend == "bwrap" {
+		text += "; runs can do, and can't, what they can with native"
+	}
 	return text + "."
 }
 
