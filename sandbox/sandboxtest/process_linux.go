@@ -63,7 +63,7 @@ func afterwards(pid int) error {
 }
 
 func attach(_ *stage, pid int) error {
-	runtime.LockOSThread() // tracing is a thread's
+	runtime.LockOSThread()        // tracing is a thread's
 	return unix.PtraceAttach(pid) // and its end detaches it
 }
 
