@@ -25,6 +25,9 @@ func Checks(ctx context.Context) []Check {
 	}
 	checks = append(checks, checkLandlock())
 	checks = append(checks, checkLimits(h)...)
+	if c, ok := checkCoreDumps(h); ok {
+		checks = append(checks, c)
+	}
 	if c, ok := checkContainer(h); ok {
 		checks = append(checks, c)
 	}

@@ -46,6 +46,7 @@ func gainProbes() []probe {
 		{name: "higher hard limit", try: func(*stage) error {
 			return unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, nil)
 		}, held: refused(unix.EPERM), control: asRoot, absent: refused(unix.EPERM), why: "this host's root has no CAP_SYS_RESOURCE"},
+		{name: "limit on core dumps", try: lowerCoreLimit, held: refused(errUngained)},
 		{name: "core dump", try: coreDump, held: refused(errUngained)},
 	}
 }
@@ -261,3 +262,19 @@ func coreDump(s *stage) error {
 }
 
 func crash(*stage) error { panic("for a core") }
+
+// lowerCoreLimit sets the limit on core files to 0. Where core_pattern names a program, the kernel then starts it, on the
+// host, for every crash; it is the value 1 that prevents that.
+func lowerCoreLimit(*stage) error {
+	if err := unix.Prlimit(0, unix.RLIMIT_CORE, new(unix.Rlimit), nil); err != nil {
+		return err
+	}
+	var limit unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_CORE, nil, &limit); err != nil {
+		return err
+	}
+	if limit.Max != 0 {
+		return errUngained
+	}
+	return nil
+}
