@@ -82,7 +82,9 @@ func argNotIn(arg int, of ...uint32) condition { return condition{arg, wholeWord
 func maskedIn(arg int, mask uint32, of ...uint32) condition {
 	return condition{arg, mask, false, of, false}
 }
-func anyHighBit(arg int) condition          { return condition{arg, wholeWord, true, []uint32{0}, true} }
+
+func anyHighBit(arg int) condition { return condition{arg, wholeWord, true, []uint32{0}, true} }
+
 func anyBit(arg int, mask uint32) condition { return condition{arg, mask, true, []uint32{0}, false} }
 
 // assemble turns rules into a program for one architecture. It is pure. The program's parts:

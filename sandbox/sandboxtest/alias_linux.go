@@ -44,8 +44,10 @@ func aliasProbes() []probe {
 		{name: "masked file at the second place", try: func(s *stage) error { return s.readMark(s.second("hidden")) }, held: refused(unix.EACCES)},
 		{name: "replaced /etc/passwd", try: replacePasswd, held: refused(unix.EBUSY, unix.EROFS, unix.EXDEV), control: apart},
 		{name: "private tmpfs above its faces", try: aboveFaces, held: refused(errUnharmed), control: nowhere, why: "the host's /tmp has nothing above it but the root"},
-		{name: "move of a masked file's mask", try: func(s *stage) error { return unix.Rename(inShown("hidden")(s), inShown("hidden2")(s)) }, held: refused(unix.EBUSY, unix.EROFS),
-			control: nowhere, why: "outside it would lay bare the stage; mount points are tried in \"replaced /etc/passwd\""},
+		{
+			name: "move of a masked file's mask", try: func(s *stage) error { return unix.Rename(inShown("hidden")(s), inShown("hidden2")(s)) }, held: refused(unix.EBUSY, unix.EROFS),
+			control: nowhere, why: "outside it would lay bare the stage; mount points are tried in \"replaced /etc/passwd\"",
+		},
 	}
 }
 

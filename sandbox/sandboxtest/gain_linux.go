@@ -26,8 +26,10 @@ func gainProbes() []probe {
 			return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN, 0, 0)
 		}, held: refused(unix.EPERM), control: apart},
 		{name: "securebits", try: func(*stage) error { return unix.Prctl(unix.PR_SET_SECUREBITS, 0, 0, 0, 0) }, held: refused(unix.EPERM), control: apart},
-		{name: "no_new_privs taken back", try: func(*stage) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) }, held: refused(unix.EINVAL),
-			control: nowhere, why: "it can be taken back nowhere; that it is set shows in the programs with set-ID bits"},
+		{
+			name: "no_new_privs taken back", try: func(*stage) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) }, held: refused(unix.EINVAL),
+			control: nowhere, why: "it can be taken back nowhere; that it is set shows in the programs with set-ID bits",
+		},
 		{name: "device node", try: makeNode(unix.S_IFCHR, unix.Mkdev(1, 3)), held: refused(unix.EPERM), control: asRoot},
 		{name: "block device node", try: makeNode(unix.S_IFBLK, unix.Mkdev(7, 0)), held: refused(unix.EPERM), control: asRoot},
 		{name: "whiteout", try: makeNode(unix.S_IFCHR, 0), held: refused(unix.EPERM)},

@@ -14,8 +14,10 @@ func machineProbes() []probe {
 		{name: "sethostname", try: func(*stage) error { return unix.Sethostname([]byte("taken")) }, held: refused(unix.EPERM), control: apart},
 		{name: "setdomainname", try: func(*stage) error { return unix.Setdomainname([]byte("taken")) }, held: refused(unix.EPERM), control: apart},
 		{name: "personality without protections of memory", try: calling(unix.SYS_PERSONALITY, 0x400000), held: refused(unix.EPERM)},
-		{name: "iopl", try: portAccess, held: refused(unix.EPERM, errMissing), beyond: refused(errMissing),
-			absent: refused(unix.ENOSYS), why: "this kernel was built without it"},
+		{
+			name: "iopl", try: portAccess, held: refused(unix.EPERM, errMissing), beyond: refused(errMissing),
+			absent: refused(unix.ENOSYS), why: "this kernel was built without it",
+		},
 		{name: "vhangup", try: calling(unix.SYS_VHANGUP), held: refused(unix.EPERM), control: nowhere, why: "it would hang up the terminal of the test"},
 	}
 }

@@ -151,8 +151,10 @@ func namespaceProbes() []probe {
 		probe{name: "namespace of the host by a process's number", try: hostNamespace, held: refused(errNothing, unix.EACCES), control: onHost},
 		probe{name: "nested user namespace, mount over, open descriptor", try: exploitChain, held: refused(unix.EPERM)},
 		probe{name: "nested user namespace by unshare, and a map", try: unshareAndMap, held: refused(unix.EPERM)},
-		probe{name: "/proc/self/timens_offsets", try: func(*stage) error { return write1("/proc/self/timens_offsets", "monotonic 1 0") }, held: refused(unix.EPERM, unix.EACCES),
-			control: nowhere, why: "it can be written only between unshare and the first process in a time namespace"},
+		probe{
+			name: "/proc/self/timens_offsets", try: func(*stage) error { return write1("/proc/self/timens_offsets", "monotonic 1 0") }, held: refused(unix.EPERM, unix.EACCES),
+			control: nowhere, why: "it can be written only between unshare and the first process in a time namespace",
+		},
 	)
 }
 

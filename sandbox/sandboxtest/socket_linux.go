@@ -16,22 +16,32 @@ func socketProbes() []probe {
 		{name: "raw socket", try: socketOf(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP), held: refused(unix.EPERM), control: apart},
 		{name: "raw socket of IPv6", try: socketOf(unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6), held: refused(unix.EPERM), control: apart},
 		{name: "packet socket", try: socketOf(unix.AF_PACKET, unix.SOCK_RAW, 0), held: refused(unix.EAFNOSUPPORT), control: apart},
-		{name: "AF_VSOCK", try: socketOf(unix.AF_VSOCK, unix.SOCK_STREAM, 0), held: refused(unix.EAFNOSUPPORT),
-			absent: refused(unix.EAFNOSUPPORT), why: "this kernel was built without it"},
-		{name: "AF_ALG", try: socketOf(unix.AF_ALG, unix.SOCK_SEQPACKET, 0), held: refused(unix.EAFNOSUPPORT),
-			absent: refused(unix.EAFNOSUPPORT), why: "this kernel was built without it"},
+		{
+			name: "AF_VSOCK", try: socketOf(unix.AF_VSOCK, unix.SOCK_STREAM, 0), held: refused(unix.EAFNOSUPPORT),
+			absent: refused(unix.EAFNOSUPPORT), why: "this kernel was built without it",
+		},
+		{
+			name: "AF_ALG", try: socketOf(unix.AF_ALG, unix.SOCK_SEQPACKET, 0), held: refused(unix.EAFNOSUPPORT),
+			absent: refused(unix.EAFNOSUPPORT), why: "this kernel was built without it",
+		},
 		{name: "pair of packet sockets", try: func(*stage) error {
 			_, err := unix.Socketpair(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
 			return err
 		}, held: refused(unix.EAFNOSUPPORT), beyond: refused(unix.EOPNOTSUPP)},
-		{name: "SCTP", try: socketOf(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP), held: refused(unix.EPROTONOSUPPORT),
-			control: nowhere, why: "trying it outside has the kernel load a module"},
+		{
+			name: "SCTP", try: socketOf(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP), held: refused(unix.EPROTONOSUPPORT),
+			control: nowhere, why: "trying it outside has the kernel load a module",
+		},
 		{name: "address of an interface", try: setAddress, held: refused(unix.EPERM), control: apart},
 		{name: "the host's interfaces", try: hostInterfaces, held: refused(errNothing)},
-		{name: "address of the outside", try: connects(address{"tcp", "192.0.2.1:443"}), held: refused(unix.ENETUNREACH),
-			control: nowhere, why: "the host may have no network, and answers from there are not the test's to ask for"},
-		{name: "address of the outside, IPv6", try: connects(address{"tcp", "[2001:db8::1]:443"}), held: refused(unix.ENETUNREACH),
-			control: nowhere, why: "likewise"},
+		{
+			name: "address of the outside", try: connects(address{"tcp", "192.0.2.1:443"}), held: refused(unix.ENETUNREACH),
+			control: nowhere, why: "the host may have no network, and answers from there are not the test's to ask for",
+		},
+		{
+			name: "address of the outside, IPv6", try: connects(address{"tcp", "[2001:db8::1]:443"}), held: refused(unix.ENETUNREACH),
+			control: nowhere, why: "likewise",
+		},
 		{name: "any host socket by path", try: searchSockets, held: refused(errNothing)},
 	}
 	for protocol, name := range netlinkProtocols {

@@ -24,22 +24,32 @@ func writeProbes() []probe {
 		{name: "change the times of what is shown", try: func(s *stage) error { return unix.Utimes(inShown("file")(s), nil) }, held: refused(unix.EROFS)},
 		{name: "give what is shown an attribute", try: func(s *stage) error { return unix.Setxattr(inShown("file")(s), "user.x", []byte("x"), 0) }, held: refused(unix.EROFS)},
 		{name: "write through /proc/self/fd", try: writeThroughDescriptor, held: refused(unix.EROFS)},
-		{name: "write to the binary of this process", try: writeToOwnBinary, held: refused(unix.EROFS, unix.ETXTBSY, unix.EACCES), beyond: refused(unix.ETXTBSY),
-			absent: refused(unix.EACCES), why: "the binary of the test is another user's"},
+		{
+			name: "write to the binary of this process", try: writeToOwnBinary, held: refused(unix.EROFS, unix.ETXTBSY, unix.EACCES), beyond: refused(unix.ETXTBSY),
+			absent: refused(unix.EACCES), why: "the binary of the test is another user's",
+		},
 		{name: "anything of the host's in /proc", try: writableProc, held: refused(errNothing), control: asRoot},
 		{name: "core_pattern", try: opens("/proc/sys/kernel/core_pattern", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES), control: asRoot},
-		{name: "sysrq-trigger", try: opens("/proc/sysrq-trigger", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES, unix.ENOENT), control: asRoot,
-			absent: refused(unix.ENOENT), why: "this kernel was built without it"},
+		{
+			name: "sysrq-trigger", try: opens("/proc/sysrq-trigger", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES, unix.ENOENT), control: asRoot,
+			absent: refused(unix.ENOENT), why: "this kernel was built without it",
+		},
 		{name: "limit on user namespaces", try: opens("/proc/sys/user/max_user_namespaces", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES), control: apart},
 		{name: "network settings", try: opens("/proc/sys/net/ipv4/ip_unprivileged_port_start", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES), control: apart},
-		{name: "map of its own user namespace", try: func(*stage) error { return write1("/proc/self/uid_map", "0 0 1") }, held: refused(unix.EPERM),
-			control: nowhere, why: "a map is written once, and that of a process without one is tried in nested user namespaces"},
-		{name: "setgroups of its user namespace", try: func(*stage) error { return write1("/proc/self/setgroups", "allow") }, held: refused(unix.EPERM, unix.EACCES),
-			control: nowhere, why: "nobody may: once there is a map the file takes no more"},
+		{
+			name: "map of its own user namespace", try: func(*stage) error { return write1("/proc/self/uid_map", "0 0 1") }, held: refused(unix.EPERM),
+			control: nowhere, why: "a map is written once, and that of a process without one is tried in nested user namespaces",
+		},
+		{
+			name: "setgroups of its user namespace", try: func(*stage) error { return write1("/proc/self/setgroups", "allow") }, held: refused(unix.EPERM, unix.EACCES),
+			control: nowhere, why: "nobody may: once there is a map the file takes no more",
+		},
 		{name: "sysfs for writing", try: opens("/sys/kernel/mm/transparent_hugepage/enabled", unix.O_WRONLY), held: refused(unix.ENOENT), control: asRoot},
 		{name: "cgroup files", try: cgroupFiles, held: refused(errNothing), control: asRoot},
-		{name: "score for the OOM killer", try: func(*stage) error { return write1("/proc/self/oom_score_adj", "-900") }, held: refused(unix.EACCES), control: asRoot,
-			absent: refused(unix.EACCES), why: "this host's root has no CAP_SYS_RESOURCE"},
+		{
+			name: "score for the OOM killer", try: func(*stage) error { return write1("/proc/self/oom_score_adj", "-900") }, held: refused(unix.EACCES), control: asRoot,
+			absent: refused(unix.EACCES), why: "this host's root has no CAP_SYS_RESOURCE",
+		},
 	}
 	for _, dir := range []string{"/", "/usr", "/etc", "/dev", "/usr/bin"} {
 		probes = append(probes, probe{
