@@ -23,7 +23,11 @@ func Checks(ctx context.Context) []Check {
 	if namespaces.OK {
 		checks = append(checks, checkInside(ctx, h)...)
 	}
+	checks = append(checks, checkLandlock())
 	checks = append(checks, checkLimits(h)...)
+	if c, ok := checkCoreDumps(h); ok {
+		checks = append(checks, c)
+	}
 	if c, ok := checkContainer(h); ok {
 		checks = append(checks, c)
 	}
@@ -181,6 +185,25 @@ func checkLimits(h host) []Check {
 		checks = append(checks, c)
 	}
 	return checks
+}
+
+// checkLandlock asks for the second wall.
+func checkLandlock() Check {
+	c := Check{Name: "Landlock", Promise: "a second wall stands where the mounts should have a hole; nothing that is promised rests on it alone"}
+	switch abi := landlockABI(); {
+	case abi >= minLandlock:
+		c.OK, c.Detail = true, fmt.Sprintf("version %d, a second wall behind the mounts", abi)
+		if abi < 9 {
+			c.Detail += "; sockets in directories that sandbox.read shows are masked one by one, as of a run's start (the kernel keeps them all since 7.1)"
+		}
+	case abi > 0:
+		c.Detail = fmt.Sprintf("version %d, which allows no rename between directories, so that it can't be used", abi)
+		c.Mend = "use Linux 5.19 or later"
+	default:
+		c.Detail = "this kernel has none, or it is not among those that are on"
+		c.Mend = "use Linux 5.19 or later, with landlock in the kernel's parameter lsm="
+	}
+	return c
 }
 
 func checkContainer(h host) (Check, bool) {

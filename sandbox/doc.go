@@ -43,7 +43,8 @@
 // ipc and uts namespaces (launch_linux.go). Over a socket it hands init a plan (handoff.go draws the
 // protocol), which was computed from the Spec by a pure function (plan.go says why in which order). Init
 // takes from the host's mounts what the plan names, leaves the host's root, builds the new one
-// (mounts_linux.go), drops every right (rights_linux.go), installs the system call filter (seccomp_linux.go)
+// (mounts_linux.go), drops every right (rights_linux.go), puts up a second wall where the kernel has Landlock
+// (landlock_linux.go), installs the system call filter (seccomp_linux.go)
 // and executes the command. Where there is an overlay it carries out the renames of directories that overlayfs
 // refuses, on threads that have no more rights than the command (rename_linux.go draws how). It reaps,
 // counts and ends what the command leaves behind (reap_linux.go),
@@ -71,6 +72,11 @@
 //
 //   - The kernel is not defended against: a hole in a system call that the filter allows is a hole here.
 //   - A run sees the host's kernel version, its processors and memory, load, and uptime in /proc.
+//   - A Unix socket that is bound in a directory which a bind shows is masked if it was there when the run began and is
+//     listed in the server's network namespace under its path; one that comes later can be connected to before
+//     Linux 7.1. One that is a bind's Source can be connected to.
+//   - No core is dumped, unless the server's own hard limit on core files is 0 and the host's core_pattern names a program,
+//     or that names a socket. A run that sets the limit is told that it did.
 //   - An ordinary user's runs keep the user's supplementary groups, which the kernel lets nobody drop without
 //     rights. They matter only for files that are shown.
 //   - Run by root for a workspace of root's, the payload is uid 0 without any capability: of what is shown it

@@ -137,3 +137,38 @@ func FuzzWire(f *testing.F) {
 		}
 	})
 }
+
+// A stream is read as far as its messages go, whatever follows, and never holds more memory than came.
+func FuzzReceive(f *testing.F) {
+	for _, m := range messages {
+		var b bytes.Buffer
+		if err := send(&b, m); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+		f.Add(append(b.Bytes(), b.Bytes()[:b.Len()/2]...))
+	}
+	f.Add([]byte{0, 0, 0, 0})
+	f.Add([]byte{1, 0, 0, 0, '{'})
+	f.Add([]byte{255, 255, 255, 255, '{', '}'})
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r := bytes.NewReader(stream)
+		for {
+			before := r.Len()
+			m, err := receive(r)
+			if err != nil {
+				if before > 0 && err == io.EOF {
+					t.Fatalf("%d bytes were left, and the stream was taken to have ended", before)
+				}
+				return
+			}
+			var again bytes.Buffer
+			if err := send(&again, m); err != nil {
+				t.Fatalf("a message that was received can't be sent: %v", err)
+			}
+			if n, err := receive(&again); err != nil || again.Len() > 0 {
+				t.Fatalf("sent again, it is %+v with %d bytes after it (%v)", n, again.Len(), err)
+			}
+		}
+	})
+}

@@ -127,7 +127,11 @@ func run(control *os.File) error {
 	if err != nil {
 		return err
 	}
-	pid, st, err := startPayload(c, renames)
+	wall, err := newWall(c.Steps)
+	if err != nil {
+		return err
+	}
+	pid, st, err := startPayload(c, renames, wall)
 	if err != nil {
 		return err
 	}

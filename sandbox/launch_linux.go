@@ -146,7 +146,7 @@ func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 		limits.Processes = 0 // the kernel asks the rlimit first, and the cgroup would have nothing to tell
 	}
 	c := &config{
-		Steps:    plan(spec),
+		Steps:    plan(withoutSockets(spec, os.ReadFile)),
 		Argv:     toWire(spec.Argv),
 		Env:      toWire(spec.Env),
 		Dir:      wire(spec.Dir),

@@ -17,8 +17,8 @@ const payloadOOMScore = "500"
 
 // startPayload drops the rights of the calling thread, which the caller has locked, and executes the
 // command from it. The status is not nil if the command could not be executed: the sandbox stood, and
-// there is nothing to wait for. renames may be nil.
-func startPayload(c *config, renames *renamer) (pid int, _ *status, err error) {
+// there is nothing to wait for. renames and wall may be nil.
+func startPayload(c *config, renames *renamer, wall *wall) (pid int, _ *status, err error) {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
 		return 0, nil, setupError("open", "/dev/null", err)
@@ -38,7 +38,7 @@ func startPayload(c *config, renames *renamer) (pid int, _ *status, err error) {
 	if err := setRlimits(c.Limits, len(tasks)+spareThreads); err != nil {
 		return 0, nil, setupError("limit resources", "", err)
 	}
-	if err := renames.dropRightsAndListen(); err != nil {
+	if err := renames.dropRightsAndListen(wall); err != nil {
 		return 0, nil, setupError("drop rights", "", err)
 	}
 	// From here on the payload's own rights decide what it may enter and execute.

@@ -81,12 +81,16 @@ func newRenamer(steps []step) (*renamer, error) {
 }
 
 // dropRightsAndListen is dropRights for the thread that will fork the payload, whose renames go to r, which
-// may be nil.
-func (r *renamer) dropRightsAndListen() error {
-	if r == nil {
-		return dropRights()
-	}
+// may be nil, and which is put behind the wall, which may be nil too.
+func (r *renamer) dropRightsAndListen(w *wall) error {
 	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	if err := w.enclose(); err != nil {
+		return err
+	}
+	if r == nil {
+		_, err := installFilter(refusedHere(), 0)
 		return err
 	}
 	l, ok, err := installListener(notified)

@@ -9,7 +9,7 @@ import (
 )
 
 // setRlimits sets the resource limits that the run inherits from init: open files of a process, no core
-// files, and the number of processes and threads, to which initTasks is added for init's own.
+// dumps, and the number of processes and threads, to which initTasks is added for init's own.
 //
 // RLIMIT_NPROC counts the tasks of one uid inside one user namespace (since Linux 5.14), so that what the
 // user runs on the host does not count. Two things to know about it:
@@ -23,7 +23,7 @@ import (
 // It goes through unix.Setrlimit, which tells the Go runtime; with the bare system call, fork would
 // give the payload the limit of open files that init was started with.
 func setRlimits(l Limits, initTasks int) error {
-	if err := setRlimit("core", unix.RLIMIT_CORE, 0); err != nil {
+	if err := setRlimit("core", unix.RLIMIT_CORE, coreLimit); err != nil {
 		return err
 	}
 	if l.Files > 0 {

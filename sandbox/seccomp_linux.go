@@ -32,15 +32,19 @@ type rule struct {
 	name  string
 	amd64 int // the call's number; absent where the architecture hasn't got it
 	arm64 int
-	errno unix.Errno  // or notify
+	errno unix.Errno  // or pretend, or notify
 	when  []condition // none: always
 }
 
 const absent = -1
 
-// notify, in place of an errno, has the filter's listener decide what becomes of the call. (A filter could
-// refuse a call with errno 0, which skips it and tells of success; no rule here wants that.)
-const notify unix.Errno = 0
+// Answers in place of an errno.
+const (
+	// pretend skips the call and tells of success.
+	pretend unix.Errno = 0
+	// notify has the filter's listener decide what becomes of the call. It is more than the kernel takes as an errno.
+	notify unix.Errno = 0xffff
+)
 
 func (r rule) verdict() uint32 {
 	if r.errno == notify {
@@ -59,24 +63,29 @@ func (r rule) number(arch uint32) int {
 // condition compares one argument of a call, masked, with a list of values. With none set it holds if
 // the argument is not one of them.
 //
-// Only the low 32 bits are loaded. That is exact, not a shortcut: the kernel takes every argument that
-// the rules look at as an int or shorter, or (the flags of clone) uses only that half. A comparison of
+// Only the low 32 bits are loaded, or with high set the others. That is exact, not a shortcut: the kernel takes every argument that
+// the rules look at as an int or shorter, or (the flags of clone) uses only that half; where a pointer is looked at,
+// both halves are. A comparison of
 // all 64 bits would be a hole, since ioctl(fd, TIOCSTI | 1<<32) is TIOCSTI to the kernel.
 type condition struct {
 	arg  int
 	mask uint32
 	none bool
 	of   []uint32
+	high bool
 }
 
 const wholeWord = 0xffffffff
 
-func argIn(arg int, of ...uint32) condition    { return condition{arg, wholeWord, false, of} }
-func argNotIn(arg int, of ...uint32) condition { return condition{arg, wholeWord, true, of} }
+func argIn(arg int, of ...uint32) condition    { return condition{arg, wholeWord, false, of, false} }
+func argNotIn(arg int, of ...uint32) condition { return condition{arg, wholeWord, true, of, false} }
 func maskedIn(arg int, mask uint32, of ...uint32) condition {
-	return condition{arg, mask, false, of}
+	return condition{arg, mask, false, of, false}
 }
-func anyBit(arg int, mask uint32) condition { return condition{arg, mask, true, []uint32{0}} }
+
+func anyHighBit(arg int) condition { return condition{arg, wholeWord, true, []uint32{0}, true} }
+
+func anyBit(arg int, mask uint32) condition { return condition{arg, mask, true, []uint32{0}, false} }
 
 // assemble turns rules into a program for one architecture. It is pure. The program's parts:
 //
@@ -156,7 +165,11 @@ func checkedBlock(name string, block []unix.SockFilter) ([]unix.SockFilter, erro
 // assemble gives the code of one condition: it goes on behind itself if the condition holds and skips
 // rest more instructions if not.
 func (c condition) assemble(rest uint8) []unix.SockFilter {
-	code := []unix.SockFilter{load(uint32(offsetArgs + sizeofArg*c.arg))}
+	half := 0
+	if c.high {
+		half = sizeofArg / 2
+	}
+	code := []unix.SockFilter{load(uint32(offsetArgs + sizeofArg*c.arg + half))}
 	if c.mask != wholeWord {
 		code = append(code, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.mask})
 	}

@@ -71,6 +71,9 @@ func verdictName(v uint32) string {
 	case unix.SECCOMP_RET_USER_NOTIF:
 		return "notify"
 	case unix.SECCOMP_RET_ERRNO:
+		if v&unix.SECCOMP_RET_DATA == 0 {
+			return "pretend"
+		}
 		return unix.ErrnoName(unix.Errno(v & unix.SECCOMP_RET_DATA))
 	}
 	return fmt.Sprintf("%#x", v)
@@ -188,6 +191,18 @@ func TestFilterVerdicts(t *testing.T) {
 		{"ioctl", [6]uint64{0, unix.TIOCSTI | high}, "EPERM"},
 		{"ioctl", [6]uint64{0, unix.TIOCLINUX | high}, "EPERM"},
 		{"ioctl", [6]uint64{unix.TIOCSTI, unix.TCGETS}, "allow"},
+
+		{"setrlimit", [6]uint64{unix.RLIMIT_CORE, 1}, "pretend"},
+		{"setrlimit", [6]uint64{unix.RLIMIT_CORE | high, 1}, "pretend"},
+		{"setrlimit", [6]uint64{unix.RLIMIT_NOFILE, 1}, "allow"},
+		{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, 0, 1}, "allow"},
+		{"prlimit64", [6]uint64{7, unix.RLIMIT_CORE, 1}, "pretend"},
+		{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, high}, "pretend"}, // a pointer whose low half is 0
+		{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, 1, 1}, "EPERM"},
+		{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, high, 1}, "EPERM"},
+		{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, 1, high}, "EPERM"},
+		{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, high, high}, "EPERM"},
+		{"prlimit64", [6]uint64{0, unix.RLIMIT_NOFILE, 1, 1}, "allow"},
 	}
 	for archName, arch := range archs {
 		program, err := assemble(arch, refused)

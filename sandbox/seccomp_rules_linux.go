@@ -115,6 +115,17 @@ var refused = []rule{
 		unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6, unix.IPPROTO_RAW, unix.IPPROTO_MPTCP)}},
 	{"socketpair", 53, 199, unix.EAFNOSUPPORT, []condition{argNotIn(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)}},
 
+	// The limit on core files has to stay what it is: see coreLimit. Programs that hold secrets, such as gpg and
+	// ssh-agent, set it to 0 and end if they can't; what they want of it is the case. Only who asks for the old value in
+	// the same call is told the truth, since it would go on with a value that nobody wrote.
+	{"setrlimit", 160, 164, pretend, []condition{argIn(0, unix.RLIMIT_CORE)}},
+	{"prlimit64", 302, 261, unix.EPERM, []condition{argIn(1, unix.RLIMIT_CORE), anyBit(2, wholeWord), anyBit(3, wholeWord)}},
+	{"prlimit64", 302, 261, unix.EPERM, []condition{argIn(1, unix.RLIMIT_CORE), anyBit(2, wholeWord), anyHighBit(3)}},
+	{"prlimit64", 302, 261, unix.EPERM, []condition{argIn(1, unix.RLIMIT_CORE), anyHighBit(2), anyBit(3, wholeWord)}},
+	{"prlimit64", 302, 261, unix.EPERM, []condition{argIn(1, unix.RLIMIT_CORE), anyHighBit(2), anyHighBit(3)}},
+	{"prlimit64", 302, 261, pretend, []condition{argIn(1, unix.RLIMIT_CORE), anyBit(2, wholeWord)}},
+	{"prlimit64", 302, 261, pretend, []condition{argIn(1, unix.RLIMIT_CORE), anyHighBit(2)}},
+
 	// Terminals: typing into one that someone else reads, and the console's counterpart of it.
 	{"ioctl", 16, 29, unix.EPERM, []condition{argIn(1, ioctlTIOCSTI, ioctlTIOCLINUX)}},
 }

@@ -70,6 +70,8 @@ func nativeNumbers() (rules map[string]int, headers map[string]int) {
 		"personality":            unix.SYS_PERSONALITY,
 		"socket":                 unix.SYS_SOCKET,
 		"socketpair":             unix.SYS_SOCKETPAIR,
+		"setrlimit":              unix.SYS_SETRLIMIT,
+		"prlimit64":              unix.SYS_PRLIMIT64,
 		"ioctl":                  unix.SYS_IOCTL,
 		"rename":                 absent,
 		"chown":                  absent,
