@@ -89,6 +89,9 @@ func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 	if p.group.holds("processes") {
 		limits.Processes = 0 // the kernel asks the rlimit first, and the cgroup would have nothing to tell
 	}
+	if p.group.holds("memory") {
+		limits.Memory = 0 // nothing to watch
+	}
 	c := &config{
 		Steps:    plan(spec),
 		Argv:     toWire(spec.Argv),
