@@ -91,23 +91,27 @@ func (s settings) backend() (sandbox.Backend, error) {
 	return sandbox.NewNative()
 }
 
-// unheld says which of the limits nothing on this host holds, a sentence at most.
+// unheld says which of the limits no kernel mechanism on this host holds, a sentence for each kind. That
+// limits.disk is watched is so on every host, and needs no words.
 func unheld(backend sandbox.Backend, l tools.Limits) []string {
 	if backend.Unconfined() {
 		return []string{"None of these limits but the time and the output is held: runs are not sandboxed."}
 	}
 	held := backend.Held()
-	var names []string
+	var names, notes []string
+	if held["memory"] == sandbox.Watched {
+		notes = append(notes, "Nothing on this host holds limits.memory: it is watched, and a run beyond it is ended a little later.")
+	}
 	for name, limited := range map[string]bool{"processes": l.Processes > 0, "memory": l.Memory > 0, "files": l.Files > 0, "cpu": l.CPU > 0} {
 		if limited && held[name] == "" {
 			names = append(names, "limits."+name)
 		}
 	}
 	if len(names) == 0 {
-		return nil
+		return notes
 	}
 	slices.Sort(names)
-	return []string{"Nothing on this host holds " + strings.Join(names, " and ") + "; airlock doctor tells what would."}
+	return append(notes, "Nothing on this host holds "+strings.Join(names, " and ")+"; airlock doctor tells what would.")
 }
 
 // describe is what the tools' descriptions say of the settings.

@@ -33,6 +33,9 @@ func ended(exit sandbox.Exit) Result {
 		return failed
 	case exit.LimitEnded:
 		result.Status = StatusLimit
+		if exit.HostShort {
+			result.Notes = append(result.Notes, "the host had little memory left, so that the run was ended before limits.memory, which nothing on this host holds")
+		}
 		return result
 	case exit.Signal != "":
 		result.Status, result.Signal = StatusSignaled, exit.Signal
