@@ -199,6 +199,8 @@ func (d diagnosis) print(w io.Writer) error {
 			b.WriteString("      the limit on disk is watched: what a run writes to the workspace is measured every 50 ms, together with its /tmp, /dev/shm and home directory, and a run beyond the limit is ended and never lands\n")
 		case by == sandbox.Watched:
 			fmt.Fprintf(&b, "      the limit on %s is watched, not held: a run is looked at every 50 ms, ended beyond it, and never lands; what it takes in between it has\n", limit)
+		case by == sandbox.Affinity:
+			fmt.Fprintf(&b, "      the limit on %s is set by affinity, which a run can undo: nothing on this host holds it\n", limit)
 		case by != "":
 			fmt.Fprintf(&b, "      the limit on %s is held by: %s\n", limit, by)
 		default:

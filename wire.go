@@ -103,7 +103,7 @@ func unheld(backend sandbox.Backend, l tools.Limits) []string {
 		notes = append(notes, "Nothing on this host holds limits.memory: it is watched, and a run beyond it is ended a little later.")
 	}
 	for name, limited := range map[string]bool{"processes": l.Processes > 0, "memory": l.Memory > 0, "files": l.Files > 0, "cpu": l.CPU > 0} {
-		if limited && held[name] == "" {
+		if limited && (held[name] == "" || held[name] == sandbox.Affinity) {
 			names = append(names, "limits."+name)
 		}
 	}

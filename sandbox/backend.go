@@ -30,7 +30,7 @@ type Backend interface {
 
 	// Held reports, for each limit ("processes", "memory", "disk", "files", "cpu"), what kernel mechanism
 	// holds it on this host ("cgroup v1", "rlimit"); [Watched] if none does, but airlock looks and ends the
-	// run; or "" if nothing is done about it.
+	// run; [Affinity]; or "" if nothing is done about it.
 	Held() map[string]string
 
 	// Start starts the run. When ctx ends the run is killed, whatever it does; what ended ctx is the
@@ -45,8 +45,12 @@ type Backend interface {
 // and ended if it is beyond the limit. What it takes in between it has.
 const Watched = "watch"
 
-// IsHeld reports whether by, a value of [Backend].Held, is a kernel mechanism.
-func IsHeld(by string) bool { return by != "" && by != Watched }
+// Affinity is what [Backend].Held says of a limit on processors that a run is only started with: as many as the
+// limit allows, rounded up. A run can undo it.
+const Affinity = "affinity"
+
+// IsHeld reports whether by, a value of [Backend].Held, is a kernel mechanism that a run can't undo.
+func IsHeld(by string) bool { return by != "" && by != Watched && by != Affinity }
 
 // Stdio is what a run reads and writes.
 type Stdio struct {

@@ -92,6 +92,9 @@ func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 	if p.group.holds("memory") {
 		limits.Memory = 0 // nothing to watch
 	}
+	if p.group.holds("cpu") {
+		limits.CPU = 0
+	}
 	c := &config{
 		Steps:    plan(spec),
 		Argv:     toWire(spec.Argv),

@@ -41,7 +41,7 @@ func (n *Native) Held() map[string]string { return maps.Clone(n.held()) }
 
 // hostHeld says what holds each limit of a run of the server's own uid on this host.
 func hostHeld() map[string]string {
-	held := map[string]string{"processes": "", "memory": Watched, "cpu": "", "files": "rlimit", "disk": Watched}
+	held := map[string]string{"processes": "", "memory": Watched, "cpu": Affinity, "files": "rlimit", "disk": Watched}
 	if os.Geteuid() != 0 {
 		held["processes"] = "rlimit"
 	}

@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +46,7 @@ func startPayload(c *config, renames *renamer, looks *watch) (pid int, _ *status
 	if err := setRlimits(c.Limits, initTasks); err != nil {
 		return 0, nil, setupError("limit resources", "", err)
 	}
+	shareProcessors(c.Limits.CPU)
 	if err := renames.dropRightsAndListen(); err != nil {
 		return 0, nil, setupError("drop rights", "", err)
 	}
@@ -74,6 +77,7 @@ func startPayload(c *config, renames *renamer, looks *watch) (pid int, _ *status
 	if err != nil {
 		return 0, notExecuted(err), nil
 	}
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(payloadNice)), 0) // not every kernel has it
 	if c.Limits.Processes > 0 {
 		looks.begin(c.Limits.Processes + initTasks)
 	} else {

@@ -30,6 +30,7 @@ func watched(t *testing.T, n *Native, spec Spec, stdio Stdio) Exit {
 
 func init() {
 	roles["hold"] = hold
+	roles["threads"] = threads
 }
 
 // sink keeps reads from being optimized away.

@@ -99,12 +99,8 @@ func (l Limits) Validate() error {
 // Unsupported names the keys that are set to something that has no function yet.
 func (l Limits) Unsupported() []string {
 	var keys []string
-	d := DefaultLimits()
-	if l.Wait != d.Wait {
+	if l.Wait != DefaultLimits().Wait {
 		keys = append(keys, "limits.wait")
-	}
-	if l.CPU != d.CPU {
-		keys = append(keys, "limits.cpu")
 	}
 	return keys
 }
