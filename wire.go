@@ -28,7 +28,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	if err != nil {
 		return nil, err
 	}
-	view, err := o.view(&system, environ)
+	view, err := o.view(p, &system, environ)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +39,14 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	if options.Backend, err = o.settings.backend(); err != nil {
 		return nil, err
 	}
+	var notes []string
+	if options.Cache, err = o.cache(p, &view, system.Account); err != nil {
+		notes = append(notes, "Runs have no cache that lasts here: "+err.Error()+".")
+	}
+	options.View = view
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Network = o.network.current
-	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
+	options.Policy.Notes = append(unheld(options.Backend, o.settings.Limits), notes...)
 	if !o.settings.Unconfined() {
 		if options.Layers, err = o.transactions(p, o.settings.Workspace.Mode, environ); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
@@ -130,7 +135,7 @@ func (s settings) describe() tools.Policy {
 }
 
 // view is what every run of the workspace sees of the host, and its environment.
-func (o opened) view(system *sandbox.System, environ []string) (tools.View, error) {
+func (o opened) view(p places, system *sandbox.System, environ []string) (tools.View, error) {
 	mounts := slices.Clone(system.Mounts)
 	for _, path := range o.settings.Sandbox.Read {
 		shown, err := sandbox.Show(path)
@@ -163,8 +168,12 @@ func (o opened) view(system *sandbox.System, environ []string) (tools.View, erro
 		"TMPDIR=/tmp",
 		"LANG=C.UTF-8", // the one that every host has; sandbox.pass_env and sandbox.env go before it
 	}
+	env = append(env, withoutTerminal...)
 	if o.settings.Unconfined() {
 		env[0] = "PATH=" + lookup(environ, "PATH")
+	} else {
+		file, variable := gitForRuns(p, o.dir, environ)
+		mounts, env = append(mounts, file), append(env, variable)
 	}
 	env = append(env, system.Env...)
 	return tools.View{

@@ -26,7 +26,8 @@ type Config struct {
 	PassEnv []string `toml:"pass_env"`
 	// Env holds variables that every run gets.
 	Env map[string]string `toml:"env"`
-	// Cache is the size of a private ~/.cache that is kept from run to run: "4GiB"; "" for none.
+	// Cache is the size of a private ~/.cache that is kept from run to run: "4GiB"; "" for none. Who builds the
+	// Spec makes it.
 	Cache string `toml:"cache"`
 }
 
@@ -96,9 +97,6 @@ func (c Config) Unsupported() []string {
 	var keys []string
 	if c.Backend == "bwrap" {
 		keys = append(keys, "sandbox.backend")
-	}
-	if c.Cache != defaultCache {
-		keys = append(keys, "sandbox.cache")
 	}
 	return keys
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,7 @@ const diskInterval = 50 * time.Millisecond
 type scratch struct {
 	full int64 // bytes; the size of the tmpfs
 	held atomic.Int64
+	kept atomic.Int64 // what was added to the cache since
 }
 
 // told notes what the sandbox tells, and reports whether nothing more goes in.
@@ -37,7 +39,33 @@ func (s *scratch) told(bytes int64) (full bool) {
 	return bytes >= s.full
 }
 
-func (s *scratch) bytes() int64 { return s.held.Load() }
+// bytes is what counts for limits.disk beside the layer.
+func (s *scratch) bytes() int64 { return s.held.Load() + s.kept.Load() }
+
+// useCache takes the cache for a run, and bounds what is added to it, by cancel. done gives it back.
+func (w *WorkspaceRunner) useCache(ctx context.Context, scratch *scratch, cancel context.CancelCauseFunc) (done func(), err error) {
+	release, err := w.cache.Use()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		w.cache.Grown(ctx, func(bytes int64) {
+			scratch.kept.Store(bytes)
+			if scratch.bytes() > scratch.full {
+				cancel(errDisk)
+			}
+		})
+	})
+	watching.Go(func() { watchFree(ctx, w.cache.Free, cancel) })
+	return func() {
+		stop()
+		watching.Wait()
+		release()
+		w.cache.Measure()
+	}, nil
+}
 
 // watchDisk ends ctx's run, by cancel, when its layer and its scratch take more than limit bytes together,
 // until ctx ends. A layer of many files takes long to measure: the watch never takes more than a tenth of a

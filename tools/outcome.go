@@ -15,7 +15,7 @@ func interrupted(ctx context.Context) Result {
 	case errors.Is(cause, errTimeout):
 		return Result{Status: StatusTimeout}
 	case errors.Is(cause, errFull):
-		note := "the filesystem of the workspace was nearly full, so that the run was ended before limits.disk"
+		note := "a filesystem that the run wrote to was nearly full, so that the run was ended before limits.disk"
 		return Result{Status: StatusLimit, Limit: "disk", Notes: []string{note}}
 	case errors.Is(cause, errDisk):
 		return Result{Status: StatusLimit, Limit: "disk"}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"airlock/internal/runcache"
 	"airlock/overlay"
 	"airlock/proxy"
 	"airlock/sandbox"
@@ -31,6 +32,7 @@ type WorkspaceRunner struct {
 	tools    Config
 	identity Identity
 	network  func() (*proxy.Gateway, error)
+	cache    *runcache.Cache // nil: none
 }
 
 // Identity is the user as whom runs are executed, on the host too.
@@ -51,6 +53,8 @@ type RunnerOptions struct {
 	// Network gives the gateway that a run which starts now goes out by; nil if its network is closed. With
 	// an error it is closed too, and the result says why. A nil Network is closed.
 	Network func() (*proxy.Gateway, error)
+	// Cache is what runs have as ~/.cache; nil for an empty one each time.
+	Cache *runcache.Cache
 }
 
 // NewRunner makes the runner of a workspace.
@@ -58,7 +62,7 @@ func NewRunner(o RunnerOptions) *WorkspaceRunner {
 	if o.Layers != nil {
 		o.Layers.LimitCopies(int64(o.Policy.Limits.Disk))
 	}
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache}
 }
 
 // Permit implements [Runner].
@@ -81,6 +85,9 @@ func (w *WorkspaceRunner) Close() error {
 	var err error
 	if w.layers != nil {
 		err = w.layers.Close()
+	}
+	if w.cache != nil {
+		w.cache.Close()
 	}
 	return errors.Join(err, w.backend.Close())
 }
@@ -251,6 +258,13 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	}
 	if r.Stdin != "" {
 		stdio.Stdin = strings.NewReader(r.Stdin)
+	}
+	if w.cache != nil {
+		done, err := w.useCache(ctx, scratch, cancel)
+		if err != nil {
+			return Failed(err.Error()), err
+		}
+		defer done()
 	}
 	process, err := w.backend.Start(ctx, spec, stdio)
 	var exit sandbox.Exit
