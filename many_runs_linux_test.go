@@ -90,36 +90,47 @@ func look(t *testing.T, state string) belongings {
 	return b
 }
 
-// A server has after many runs, of every kind of end, what it had before.
-func TestManyRunsLeaveNothing(t *testing.T) {
+// realRunner opens a runner as a server does, for a new workspace of a new person.
+func realRunner(t *testing.T, edit func(*settings)) (runner tools.Runner, state, workspace string) {
+	t.Helper()
 	if err := sandboxHere(); err != nil {
 		if slices.Contains(strings.Split(*require, ","), "userns") {
 			t.Fatal("-require=userns: ", err)
 		}
 		t.Skip("no sandbox can be built here: ", err)
 	}
-	home := t.TempDir()
-	environ := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	environ := []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	s, err := commonFlags{}.setUp(environ)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.user.Limits.Disk = 8 << 20
-	ws := t.TempDir()
-	o, err := s.open(ws)
+	edit(&s.user)
+	workspace = t.TempDir()
+	o, err := s.open(workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := openRunner(t.Context(), s.places, o, environ)
-	if err != nil {
+	if runner, err = openRunner(t.Context(), s.places, o, environ); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := runner.Close(); err != nil {
 			t.Error(err)
 		}
+		// Go's module cache has directories that nobody may write to.
+		_ = filepath.WalkDir(s.places.state, func(name string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				return os.Chmod(name, 0o700)
+			}
+			return nil
+		})
 	})
+	return runner, s.places.state, workspace
+}
 
+// A server has after many runs, of every kind of end, what it had before.
+func TestManyRunsLeaveNothing(t *testing.T) {
+	runner, state, _ := realRunner(t, func(s *settings) { s.Limits.Disk = 8 << 20 })
 	kinds := []struct {
 		command string
 		cancel  bool
@@ -147,13 +158,13 @@ func TestManyRunsLeaveNothing(t *testing.T) {
 	for i := range 2 * len(kinds) {
 		one(i)
 	}
-	before := look(t, s.places.state)
+	before := look(t, state)
 	start := time.Now()
 	for i := range *manyRuns {
 		one(i)
 	}
 	took := time.Since(start)
-	after := look(t, s.places.state)
+	after := look(t, state)
 	t.Logf("before: %v", before)
 	t.Logf("after %d runs, %v each: %v", *manyRuns, (took / time.Duration(*manyRuns)).Round(10*time.Microsecond), after)
 

@@ -23,7 +23,6 @@ func settingsV1(controller string, l Limits) []setting {
 		return []setting{
 			{"cpu.cfs_period_us", strconv.Itoa(cpuPeriod), false},
 			{"cpu.cfs_quota_us", strconv.Itoa(cpuQuota(l.CPU)), false},
-			{"cpu.shares", "512", false}, // half of what others have; see payloadNice
 		}
 	}
 	return nil

@@ -27,10 +27,7 @@ func settingsV2(controller string, l Limits) []setting {
 			{"memory.oom.group", "1", false},
 		}
 	case controller == controllerCPU && l.CPU > 0:
-		return []setting{
-			{"cpu.max", fmt.Sprintf("%d %d", cpuQuota(l.CPU), cpuPeriod), false},
-			{"cpu.weight", "50", false}, // half of what others have; see payloadNice
-		}
+		return []setting{{"cpu.max", fmt.Sprintf("%d %d", cpuQuota(l.CPU), cpuPeriod), false}}
 	}
 	return nil
 }

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// payloadNice is by how much a run is nicer than its server. It lets the host's own programs go before a run where both want to compute; where nobody else
-// does it changes nothing. (On a desktop the scheduler gives each session a share of its own, by which then the
+// payloadNice is by how much a run is nicer than its server: where both want to compute, one of its processes gets
+// half of what one of the host's own gets; where nobody else does it changes nothing. (On a desktop the scheduler gives each session a share of its own, by which then the
 // number counts that is written to /proc/PID/autogroup.)
-const payloadNice = 5
+const payloadNice = 3
 
 // shareProcessors makes the calling thread, and what it will fork, nice; and, if cores is not 0 since no
 // cgroup holds it, gives it as many processors as it may use. That a run is not as fair as it should be is no
