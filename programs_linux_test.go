@@ -123,7 +123,7 @@ func TestPrograms(t *testing.T) {
 			}
 			for i, command := range p.runs {
 				start := time.Now()
-				result, err := runner.Run(t.Context(), tools.Request{Tool: "run_shell", Command: command, Timeout: 5 * time.Minute}, nil)
+				result, err := runner.Run(t.Context(), tools.Request{Tool: "run_shell", Command: command, Timeout: 20 * time.Minute}, nil)
 				if err != nil || result.Status != tools.StatusExited || *result.ExitCode != 0 {
 					t.Fatalf("%s: %v\n%s", command, err, result.Text())
 				}
