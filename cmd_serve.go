@@ -75,12 +75,19 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 	}
 	// A client that is gone must not end the process before its runs are discarded.
 	signal.Ignore(syscall.SIGPIPE)
+	kept := outputs{state: s.places.state}
+	defer func() {
+		if err := kept.close(); err != nil {
+			log.Warn("the output of runs could not be removed", "err", err)
+		}
+	}()
 	server := tools.New(tools.Options{
-		Version:  version(),
-		Policy:   settings.describe(),
-		Tools:    settings.Tools,
-		AskRoots: s.workspace == "",
-		Log:      log,
+		Version:    version(),
+		Policy:     settings.describe(),
+		Tools:      settings.Tools,
+		AskRoots:   s.workspace == "",
+		Log:        log,
+		OutputFile: kept.file,
 		Open: func(ctx context.Context, roots []string) (tools.Runner, error) {
 			dir := s.workspace
 			if dir == "" {

@@ -97,6 +97,13 @@ func (f field) read(value json.RawMessage, into reflect.Value) error {
 		n, err := f.readNumber(value)
 		into.SetInt(n)
 		return err
+	case kindBool:
+		b, err := strconv.ParseBool(strings.Trim(string(value), `"`))
+		if err != nil {
+			return fmt.Errorf("takes %s", f.kind)
+		}
+		into.SetBool(b)
+		return nil
 	case kindStrings:
 		var values []json.RawMessage
 		if json.Unmarshal(value, &values) != nil {

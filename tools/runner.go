@@ -105,8 +105,14 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 	running, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
-	id := newRunID()
+	id := r.ID
+	if id == "" {
+		id = newRunID()
+	}
 	out := NewOutput(w.policy.Limits.Output)
+	if r.Printing != nil {
+		r.Printing(out)
+	}
 	result, err := w.transact(ctx, running, id, r, sandboxOutput(out, r.Tee, progress))
 	result.RunID = id
 	result.Output, result.OutputDroppedBytes = out.Snapshot()

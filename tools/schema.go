@@ -44,6 +44,7 @@ const (
 	kindNumber  fieldKind = "a whole number"
 	kindStrings fieldKind = "an array of strings"
 	kindEnv     fieldKind = "an object whose values are strings"
+	kindBool    fieldKind = "true or false"
 )
 
 // fieldsOf reads the tags of a parameters struct. A struct that it cannot read is a bug of ours.
@@ -68,6 +69,8 @@ func fieldsOf(params any) []field {
 			f.kind = kindString
 		case reflect.TypeFor[int64]():
 			f.kind = kindNumber
+		case reflect.TypeFor[bool]():
+			f.kind = kindBool
 		case reflect.TypeFor[[]string]():
 			f.kind = kindStrings
 		case reflect.TypeFor[map[string]string]():
@@ -132,6 +135,8 @@ func (f field) schema() []byte {
 		if f.max > 0 {
 			s.Maximum = &f.max
 		}
+	case kindBool:
+		s.Type = "boolean"
 	case kindStrings:
 		s.Type, s.Items = "array", text
 	case kindEnv:
