@@ -45,6 +45,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	}
 	options.View = view
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
+	options.Policy.Cache = options.Cache != nil
 	options.Network = o.network.current
 	options.Policy.Notes = append(unheld(options.Backend, o.settings.Limits), notes...)
 	if !o.settings.Unconfined() {
@@ -126,6 +127,7 @@ func (s settings) describe() tools.Policy {
 		Through:  s.Workspace.Mode == "direct" && !s.Unconfined(),
 		ReadOnly: s.Workspace.Mode == "readonly",
 		Hides:    len(s.Sandbox.Hide) > 0,
+		Cache:    s.Sandbox.Cache != "" && !s.Unconfined(),
 		LandOn:   s.Workspace.LandOn,
 		Network:  s.Network.Mode,
 		Allow:    s.Network.Allow,
