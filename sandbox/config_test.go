@@ -43,7 +43,7 @@ func TestConfigValidate(t *testing.T) {
 
 func TestConfigUnsupported(t *testing.T) {
 	c := Config{Backend: "bwrap"}
-	if diff := cmp.Diff([]string{"sandbox.backend", "sandbox.cache"}, c.Unsupported()); diff != "" {
+	if diff := cmp.Diff([]string{"sandbox.backend"}, c.Unsupported()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
