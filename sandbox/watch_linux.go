@@ -41,7 +41,7 @@ type watch struct {
 
 const (
 	// watchInterval is the time between two looks. What a run can take in it is what goes beyond its limit: a
-	// core fills 100 to 250 MB.
+	// core fills 100 to 250 MB, by an estimate.
 	watchInterval = 50 * time.Millisecond
 	// closeInterval is the time where a run holds more than half of its limit.
 	closeInterval = 20 * time.Millisecond
