@@ -68,7 +68,7 @@ type diagnosis struct {
 	Cause    string            `json:"cause,omitempty"`            // why runs are not possible
 	Mend     string            `json:"mend,omitempty"`
 	Checks   []check           `json:"checks"`
-	Held     map[string]string `json:"limits"` // by limit, the mechanism; "" where none holds it
+	Held     map[string]string `json:"limits"` // by limit, the mechanism; "watch" where none holds it but airlock looks; "" where nothing does
 	Waiting  []waitingRuns     `json:"waiting"`
 }
 
@@ -194,7 +194,7 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 // it doesn't. Memory and processes are the ones that every configuration limits.
 func refusedByStrict(held map[string]string) error {
 	for _, name := range []string{"memory", "processes"} {
-		if held[name] == "" {
+		if !sandbox.IsHeld(held[name]) {
 			return &fault{
 				Key:  "limits.enforce",
 				Msg:  `is "strict", and nothing on this host holds limits.` + name,
@@ -221,9 +221,16 @@ func (d diagnosis) print(w io.Writer) error {
 		}
 	}
 	for _, limit := range slices.Sorted(maps.Keys(d.Held)) {
-		if by := d.Held[limit]; by != "" {
+		switch by := d.Held[limit]; {
+		case limit == "disk" && by == sandbox.Watched:
+			b.WriteString("      the limit on disk is watched: what a run writes to the workspace is measured every 50 ms, together with its /tmp, /dev/shm and home directory, and a run beyond the limit is ended and never lands\n")
+		case by == sandbox.Watched:
+			fmt.Fprintf(&b, "      the limit on %s is watched, not held: a run is looked at every 50 ms, ended beyond it, and never lands; what it takes in between it has\n", limit)
+		case by == sandbox.Affinity:
+			fmt.Fprintf(&b, "      the limit on %s is set by affinity, which a run can undo: nothing on this host holds it\n", limit)
+		case by != "":
 			fmt.Fprintf(&b, "      the limit on %s is held by: %s\n", limit, by)
-		} else {
+		default:
 			fmt.Fprintf(&b, "      the limit on %s is held by nothing on this host\n", limit)
 		}
 	}

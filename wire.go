@@ -28,7 +28,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	if err != nil {
 		return nil, err
 	}
-	view, err := o.view(&system, environ)
+	view, err := o.view(p, &system, environ)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +39,15 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	if options.Backend, err = o.settings.backend(o.choose); err != nil {
 		return nil, err
 	}
+	var notes []string
+	if options.Cache, err = o.cache(p, &view, system.Account); err != nil {
+		notes = append(notes, "Runs have no cache that lasts here: "+err.Error()+".")
+	}
+	options.View = view
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
+	options.Policy.Cache = options.Cache != nil
 	options.Network = o.network.current
-	options.Policy.Notes = unheld(options.Backend, o.settings.Limits)
+	options.Policy.Notes = append(unheld(options.Backend, o.settings.Limits), notes...)
 	if !o.settings.Unconfined() {
 		if options.Layers, err = o.transactions(p, o.settings.Workspace.Mode, environ); err != nil {
 			return nil, errors.Join(err, options.Backend.Close())
@@ -82,23 +88,27 @@ func leftOfLandings(w *overlay.Workspace) []string {
 	return left
 }
 
-// unheld says which of the limits nothing on this host holds, a sentence at most.
+// unheld says which of the limits no kernel mechanism on this host holds, a sentence for each kind. That
+// limits.disk is watched is so on every host, and needs no words.
 func unheld(backend sandbox.Backend, l tools.Limits) []string {
 	if backend.Unconfined() {
 		return []string{"None of these limits but the time and the output is held: runs are not sandboxed."}
 	}
 	held := backend.Held()
-	var names []string
+	var names, notes []string
+	if held["memory"] == sandbox.Watched {
+		notes = append(notes, "Nothing on this host holds limits.memory: it is watched, and a run beyond it is ended a little later.")
+	}
 	for name, limited := range map[string]bool{"processes": l.Processes > 0, "memory": l.Memory > 0, "files": l.Files > 0, "cpu": l.CPU > 0} {
-		if limited && held[name] == "" {
+		if limited && (held[name] == "" || held[name] == sandbox.Affinity) {
 			names = append(names, "limits."+name)
 		}
 	}
 	if len(names) == 0 {
-		return nil
+		return notes
 	}
 	slices.Sort(names)
-	return []string{"Nothing on this host holds " + strings.Join(names, " and ") + "; airlock doctor tells what would."}
+	return append(notes, "Nothing on this host holds "+strings.Join(names, " and ")+"; airlock doctor tells what would.")
 }
 
 // describe is what the tools' descriptions say of the settings.
@@ -108,6 +118,7 @@ func (s settings) describe() tools.Policy {
 		Through:  s.Workspace.Mode == "direct" && !s.Unconfined(),
 		ReadOnly: s.Workspace.Mode == "readonly",
 		Hides:    len(s.Sandbox.Hide) > 0,
+		Cache:    s.Sandbox.Cache != "" && !s.Unconfined(),
 		LandOn:   s.Workspace.LandOn,
 		Network:  s.Network.Mode,
 		Allow:    s.Network.Allow,
@@ -117,7 +128,7 @@ func (s settings) describe() tools.Policy {
 }
 
 // view is what every run of the workspace sees of the host, and its environment.
-func (o opened) view(system *sandbox.System, environ []string) (tools.View, error) {
+func (o opened) view(p places, system *sandbox.System, environ []string) (tools.View, error) {
 	mounts := slices.Clone(system.Mounts)
 	for _, path := range o.settings.Sandbox.Read {
 		shown, err := sandbox.Show(path)
@@ -150,8 +161,12 @@ func (o opened) view(system *sandbox.System, environ []string) (tools.View, erro
 		"TMPDIR=/tmp",
 		"LANG=C.UTF-8", // the one that every host has; sandbox.pass_env and sandbox.env go before it
 	}
+	env = append(env, withoutTerminal...)
 	if o.settings.Unconfined() {
 		env[0] = "PATH=" + lookup(environ, "PATH")
+	} else {
+		file, variable := gitForRuns(p, o.dir, environ)
+		mounts, env = append(mounts, file), append(env, variable)
 	}
 	env = append(env, system.Env...)
 	return tools.View{

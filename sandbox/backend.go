@@ -29,7 +29,8 @@ type Backend interface {
 	Probe(ctx context.Context) error
 
 	// Held reports, for each limit ("processes", "memory", "disk", "files", "cpu"), what kernel mechanism
-	// holds it on this host ("cgroup v1", "rlimit", "tmpfs size"), or "" if none does.
+	// holds it on this host ("cgroup v1", "rlimit"); [Watched] if none does, but airlock looks and ends the
+	// run; [Affinity]; or "" if nothing is done about it.
 	Held() map[string]string
 
 	// Start starts the run. When ctx ends the run is killed, whatever it does; what ended ctx is the
@@ -39,6 +40,17 @@ type Backend interface {
 	// Close releases what the backend keeps for all runs. No run may be going on.
 	Close() error
 }
+
+// Watched is what [Backend].Held says of a limit that is not held by the kernel: the run is looked at every 50 ms,
+// and ended if it is beyond the limit. What it takes in between it has.
+const Watched = "watch"
+
+// Affinity is what [Backend].Held says of a limit on processors that a run is only started with: as many as the
+// limit allows, rounded up. A run can undo it.
+const Affinity = "affinity"
+
+// IsHeld reports whether by, a value of [Backend].Held, is a kernel mechanism that a run can't undo.
+func IsHeld(by string) bool { return by != "" && by != Watched && by != Affinity }
 
 // Stdio is what a run reads and writes.
 type Stdio struct {
@@ -51,6 +63,11 @@ type Stdio struct {
 	// Attach gets the sockets of a run with [NetworkRedirected], and owns them from then on. If it
 	// fails the run is ended, if it has started at all.
 	Attach func(Sockets) error
+	// Scratch is told what the private tmpfs of the run holds, in bytes, while the run goes on: at most
+	// every 50 ms, and only if it has changed; and once more, before [Process.Wait] returns, what it held
+	// when the main process had ended. It must not block; nil is nobody. A backend without such a tmpfs
+	// tells nothing.
+	Scratch func(bytes int64)
 }
 
 // Process is a run that was started.
@@ -77,10 +94,13 @@ type Exit struct {
 	// Ended counts the background processes that were still running when the main process ended, and
 	// were ended then: each child of the init process with its descendants is one.
 	Ended int
-	// Limit names a limit ("processes", "memory") that the kernel says was reached, in the order of
-	// severity; LimitEnded is true if the run was ended by it.
+	// Limit names a limit ("processes", "memory") that was reached, in the order of severity: as the kernel
+	// counted it, or as the backend's own watch saw it; never a guess. LimitEnded is true if the run was
+	// ended by it. HostShort says that the run was not beyond the limit itself: the host had so little memory
+	// left that a run which no kernel mechanism holds could not go on.
 	Limit      string
 	LimitEnded bool
+	HostShort  bool
 	// Torn is true if a directory of an overlay that the run renamed could be neither renamed nor left as it
 	// was: parts of it are under each name. The layer must not be used.
 	Torn bool

@@ -169,10 +169,13 @@ func checkLimits(h host) []Check {
 	var checks []Check
 	for _, controller := range []string{controllerPids, controllerMemory} {
 		limit := limitOfController[controller]
-		c := Check{Name: "limit on " + limit, Promise: "no run can exhaust the host's " + limit, OK: held[limit] != ""}
+		c := Check{Name: "limit on " + limit, Promise: "no run can exhaust the host's " + limit, OK: IsHeld(held[limit])}
 		switch held[limit] {
-		case "":
+		case "", Watched:
 			c.Detail = "no kernel mechanism holds it"
+			if held[limit] == Watched {
+				c.Detail += "; it is watched, and a run that is beyond it is ended"
+			}
 			if _, why := findHierarchies([]string{controller}); why != nil {
 				c.Detail += ": " + strings.ReplaceAll(why.Error(), "\n", "; ")
 			}

@@ -26,7 +26,8 @@ type Config struct {
 	PassEnv []string `toml:"pass_env"`
 	// Env holds variables that every run gets.
 	Env map[string]string `toml:"env"`
-	// Cache is the size of a private ~/.cache that is kept from run to run: "4GiB"; "" for none.
+	// Cache is the size of a private ~/.cache that is kept from run to run: "4GiB"; "" for none. Who builds the
+	// Spec makes it.
 	Cache string `toml:"cache"`
 }
 
@@ -92,13 +93,7 @@ func (c Config) Validate() error {
 }
 
 // Unsupported names the keys that are set to something which this version can't do.
-func (c Config) Unsupported() []string {
-	var keys []string
-	if c.Cache != defaultCache {
-		keys = append(keys, "sandbox.cache")
-	}
-	return keys
-}
+func (Config) Unsupported() []string { return nil }
 
 // Environ returns the variables of environ, as KEY=VALUE, that PassEnv names, and then those of Env,
 // sorted by name. It is not the whole environment of a run: HOME, PATH and the like are the caller's.

@@ -41,13 +41,6 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-func TestConfigUnsupported(t *testing.T) {
-	c := Config{}
-	if diff := cmp.Diff([]string{"sandbox.cache"}, c.Unsupported()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestConfigEnviron(t *testing.T) {
 	c := Config{PassEnv: []string{"LANG", "LC_*"}, Env: map[string]string{"LC_ALL": "C", "X": "a=b"}}
 	host := []string{"LANG=de", "LC_ALL=x", "LC_TIME=y", "LANGUAGE=z", "TOKEN=secret", "BASH_FUNC_f%%=() { :; }", "LC_%%=f", "=C:=x"}

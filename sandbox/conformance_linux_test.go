@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 		make func() (sandbox.Backend, error)
 	}{
 		{"native", func() (sandbox.Backend, error) { return sandbox.NewNative() }},
+		{"bwrap", func() (sandbox.Backend, error) { return sandbox.NewBubblewrap() }},
 	} {
 		t.Run(backend.name, func(t *testing.T) {
 			b, err := backend.make()

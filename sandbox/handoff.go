@@ -24,7 +24,8 @@ import (
 //	  │                                                 │  drops its rights, forks the payload
 //	  │ ◀─ failed {…}  or  status {code, start_error} ─ │  (and exits), or
 //	  │ ◀─ started ──────────────────────────────────── │  the payload was executed
-//	  ┆                                                 ┆  …reaps; waits for the payload
+//	  │ ◀─ scratch {bytes} ──────────────────────────── │  …reaps; waits for the payload; looks after
+//	  ┆                                                 ┆  its limits (watch_linux.go)
 //	  │                                                 │  kills and reaps what is left; ends a move
 //	  │ ◀─ status {code | signal, ended} ────────────── │  exits; the namespaces are empty
 //
@@ -41,11 +42,12 @@ const maxMessage = 16 << 20
 
 // message is everything that crosses the socket: exactly one field is set.
 type message struct {
-	Config  *config   `json:"config,omitempty"`
-	Failed  *failure  `json:"failed,omitempty"`
-	Built   *struct{} `json:"built,omitempty"`
-	Started *struct{} `json:"started,omitempty"`
-	Status  *status   `json:"status,omitempty"`
+	Config  *config     `json:"config,omitempty"`
+	Failed  *failure    `json:"failed,omitempty"`
+	Built   *struct{}   `json:"built,omitempty"`
+	Started *struct{}   `json:"started,omitempty"`
+	Scratch *scratchUse `json:"scratch,omitempty"`
+	Status  *status     `json:"status,omitempty"`
 }
 
 // config is what init needs to know, and all that it learns: its own environment is empty.
@@ -75,6 +77,21 @@ type status struct {
 	StartError string `json:"start_error,omitempty"`
 	Ended      int    `json:"ended,omitempty"`
 	Torn       bool   `json:"torn,omitempty"`
+
+	Found findings `json:"found"`
+}
+
+// scratchUse says what the private tmpfs of the run holds.
+type scratchUse struct {
+	Bytes int64 `json:"bytes"`
+}
+
+// findings are what init has seen of the run's limits: what no cgroup holds or reports.
+type findings struct {
+	Scratch   int64 `json:"scratch,omitempty"`   // bytes of the private tmpfs at the end
+	Memory    bool  `json:"memory,omitempty"`    // the run was beyond its limit and was ended
+	Floor     bool  `json:"floor,omitempty"`     // the host had little memory left, and the run was ended
+	Processes bool  `json:"processes,omitempty"` // the run had all the processes that it may have
 }
 
 func (f *failure) setupError() *SetupError {
@@ -142,7 +159,7 @@ func decode(body []byte) (message, error) {
 		return message{}, errors.New("hand-off: a message is followed by more")
 	}
 	set := 0
-	for _, is := range []bool{m.Config != nil, m.Failed != nil, m.Built != nil, m.Started != nil, m.Status != nil} {
+	for _, is := range []bool{m.Config != nil, m.Failed != nil, m.Built != nil, m.Started != nil, m.Scratch != nil, m.Status != nil} {
 		if is {
 			set++
 		}

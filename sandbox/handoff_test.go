@@ -26,6 +26,7 @@ var messages = []message{
 	{Built: &struct{}{}},
 	{Started: &struct{}{}},
 	{Status: &status{Code: 127, StartError: "no such file or directory", Ended: 2}},
+	{Scratch: &scratchUse{Bytes: 4096}},
 }
 
 func TestHandoffRoundTrip(t *testing.T) {

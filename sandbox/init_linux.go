@@ -131,7 +131,11 @@ func run(control *os.File) error {
 	if err != nil {
 		return err
 	}
-	pid, st, err := startPayload(c, renames, wall)
+	looks, err := newWatch(c.Limits, control)
+	if err != nil {
+		return err
+	}
+	pid, st, err := startPayload(c, renames, wall, looks)
 	if err != nil {
 		return err
 	}
@@ -139,7 +143,7 @@ func run(control *os.File) error {
 		if err := send(control, message{Started: &struct{}{}}); err != nil {
 			return err
 		}
-		if st, err = waitPayload(pid); err != nil {
+		if st, err = waitPayload(pid, looks); err != nil {
 			return err
 		}
 		st.Torn = renames.stop()

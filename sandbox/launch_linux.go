@@ -145,6 +145,12 @@ func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 	if p.group.holds("processes") {
 		limits.Processes = 0 // the kernel asks the rlimit first, and the cgroup would have nothing to tell
 	}
+	if p.group.holds("memory") {
+		limits.Memory = 0 // nothing to watch
+	}
+	if p.group.holds("cpu") {
+		limits.CPU = 0
+	}
 	c := &config{
 		Steps:    plan(withoutSockets(spec, os.ReadFile)),
 		Argv:     toWire(spec.Argv),

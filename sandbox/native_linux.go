@@ -44,7 +44,7 @@ func (n *Native) Held() map[string]string { return maps.Clone(n.held()) }
 
 // hostHeld says what holds each limit of a run of the server's own uid on this host.
 func hostHeld() map[string]string {
-	held := map[string]string{"processes": "", "memory": "", "cpu": "", "files": "rlimit", "disk": "tmpfs size"}
+	held := map[string]string{"processes": "", "memory": Watched, "cpu": Affinity, "files": "rlimit", "disk": Watched}
 	if os.Geteuid() != 0 {
 		held["processes"] = "rlimit"
 	}
@@ -108,7 +108,7 @@ func (n *Native) mustHold(spec Spec) error {
 		{"memory", l.Memory > 0, l.Strict},
 		{"cpu", l.CPU > 0, l.Strict},
 	} {
-		if limit.set && limit.must && n.held()[limit.name] == "" {
+		if limit.set && limit.must && !IsHeld(n.held()[limit.name]) {
 			hint := host{read: os.ReadFile, privileged: os.Geteuid() == 0}.cgroupMend()
 			if l.Strict {
 				hint += `; or set limits.enforce = "best" to run without what can't be held`

@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -9,16 +11,21 @@ import (
 
 // spareThreads is how many idle threads init keeps for what the Go runtime may still come to want, and
 // how many more it may have than that without taking one of the payload's.
-const spareThreads = 2
+const spareThreads = 3
 
-// payloadOOMScore makes the kernel prefer the processes of a run to init and to the rest of the host
-// when memory is short. It is in oom_score_adj's units: thousandths of the memory.
-const payloadOOMScore = "500"
+// The scores make the kernel prefer the processes of a run to init and to the rest of the host when memory is
+// short. They are in oom_score_adj's units: thousandths of the memory. Where no cgroup holds the memory of a
+// run it goes before everything else. A payload can lower its own score to the server's again, so that
+// this decides among those that mean no harm.
+const (
+	payloadOOMScore = "500"
+	unheldOOMScore  = "1000"
+)
 
 // startPayload drops the rights of the calling thread, which the caller has locked, and executes the
 // command from it. The status is not nil if the command could not be executed: the sandbox stood, and
-// there is nothing to wait for. renames and wall may be nil.
-func startPayload(c *config, renames *renamer, wall *wall) (pid int, _ *status, err error) {
+// there is nothing to wait for. renames and wall may be nil. From the fork on looks watches.
+func startPayload(c *config, renames *renamer, wall *wall, looks *watch) (pid int, _ *status, err error) {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
 		return 0, nil, setupError("open", "/dev/null", err)
@@ -35,9 +42,11 @@ func startPayload(c *config, renames *renamer, wall *wall) (pid int, _ *status, 
 		return 0, nil, setupError("count threads in", "/proc/self/task", err)
 	}
 
-	if err := setRlimits(c.Limits, len(tasks)+spareThreads); err != nil {
+	initTasks := len(tasks) + spareThreads
+	if err := setRlimits(c.Limits, initTasks); err != nil {
 		return 0, nil, setupError("limit resources", "", err)
 	}
+	shareProcessors(c.Limits.CPU)
 	if err := renames.dropRightsAndListen(wall); err != nil {
 		return 0, nil, setupError("drop rights", "", err)
 	}
@@ -54,7 +63,11 @@ func startPayload(c *config, renames *renamer, wall *wall) (pid int, _ *status, 
 	if err != nil {
 		return 0, notExecuted(err), nil
 	}
-	restore := adjustScore(score)
+	wanted := payloadOOMScore
+	if c.Limits.Memory > 0 {
+		wanted = unheldOOMScore
+	}
+	restore := adjustScore(score, wanted)
 	pid, err = syscall.ForkExec(file, argv, &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{inputFD, outputFD, outputFD},
@@ -63,6 +76,12 @@ func startPayload(c *config, renames *renamer, wall *wall) (pid int, _ *status, 
 	restore()
 	if err != nil {
 		return 0, notExecuted(err), nil
+	}
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(payloadNice)), 0) // not every kernel has it
+	if c.Limits.Processes > 0 {
+		looks.begin(c.Limits.Processes + initTasks)
+	} else {
+		looks.begin(0)
 	}
 	// The payload's ends of the pipes are the payload's alone now: it sees the end of its input, and
 	// whoever reads a pipe that it closed gets told.
@@ -73,13 +92,13 @@ func startPayload(c *config, renames *renamer, wall *wall) (pid int, _ *status, 
 
 // adjustScore sets the score that the payload will inherit, and returns what puts init's own back. That
 // the score can't be set is no reason not to run.
-func adjustScore(score *os.File) (restore func()) {
+func adjustScore(score *os.File, wanted string) (restore func()) {
 	own := make([]byte, 16)
 	n, err := score.ReadAt(own, 0)
 	if err != nil && n == 0 {
 		return func() {}
 	}
-	_, _ = score.WriteAt([]byte(payloadOOMScore), 0)
+	_, _ = score.WriteAt([]byte(wanted), 0)
 	return func() { _, _ = score.WriteAt(own[:n], 0) }
 }
 

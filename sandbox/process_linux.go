@@ -17,6 +17,7 @@ type process struct {
 	group   *cgroup // nil if there is none
 	pipes   *pipes
 
+	scratch  func(int64)   // Stdio.Scratch
 	status   *status       // what init said of the payload's end
 	copied   chan struct{} // closed when the output has been read to its end
 	unwatch  func() bool   // stops waiting for ctx
@@ -26,6 +27,7 @@ type process struct {
 // begin starts what goes on beside the run: reading its output, writing its input, watching its context.
 func (p *process) begin(stdio Stdio) {
 	p.copied = make(chan struct{})
+	p.scratch = stdio.Scratch
 	go func() {
 		defer close(p.copied)
 		out := stdio.Output
@@ -69,6 +71,8 @@ func (p *process) Wait() (Exit, error) {
 			lost = err
 		case m.Failed != nil:
 			lost = m.Failed.setupError()
+		case m.Scratch != nil:
+			p.tellScratch(m.Scratch.Bytes)
 		default:
 			p.status = m.Status
 		}
@@ -90,6 +94,8 @@ func (p *process) Wait() (Exit, error) {
 		if s := p.status.Signal; s != 0 {
 			exit.Signal = signalName(syscall.Signal(s))
 		}
+		exit.seen(p.status.Found)
+		p.tellScratch(p.status.Found.Scratch)
 	case killed:
 		exit.Killed = true
 	case exit.LimitEnded:
@@ -98,4 +104,21 @@ func (p *process) Wait() (Exit, error) {
 		err = errors.Join(err, fmt.Errorf("sandbox: init ended without a status (%s): %w", state, lost))
 	}
 	return exit, err
+}
+
+func (p *process) tellScratch(bytes int64) {
+	if p.scratch != nil {
+		p.scratch(bytes)
+	}
+}
+
+// seen adds what init has seen of the run's limits to what the cgroup has counted.
+func (e *Exit) seen(f findings) {
+	switch {
+	case e.LimitEnded:
+	case f.Memory || f.Floor:
+		e.Limit, e.LimitEnded, e.HostShort = "memory", true, !f.Memory
+	case f.Processes && e.Limit == "":
+		e.Limit = "processes"
+	}
 }

@@ -20,6 +20,7 @@ func homeWithToolchains(t *testing.T) string {
 		".nvm/versions/node/v22/bin/node":       "#!/bin/sh\necho node\n",
 		".nvm/versions/node/v22/etc/npmrc":      "SECRET",
 		".nvm/.npmrc":                           "SECRET",
+		".pyenv/versions/3.12/pip.conf":         "SECRET",
 		".local/share/uv/python/x/bin/python":   "#!/bin/sh\necho uv\n",
 		".local/share/uv/credentials/x":         "SECRET",
 		".local/bin/tool-of-the-test":           "#!/bin/sh\necho tool\n",
@@ -57,7 +58,7 @@ func testToolchains(t *testing.T, n Backend) {
 	}
 	for name, want := range map[string]bool{
 		"/.pyenv/versions/3.12.1/lib/x": true, "/.cargo/bin": true, "/.local/share/uv/python": true, "/.nvm/versions/node/v22": true,
-		"/.cargo/credentials.toml": false, "/.cargo": false, "/.nvm/.npmrc": false, "/.nvm/versions/node/v22/etc/npmrc": false,
+		"/.cargo/credentials.toml": false, "/.cargo": false, "/.nvm/.npmrc": false, "/.pyenv/versions/3.12/pip.conf": false, "/.nvm/versions/node/v22/etc/npmrc": false,
 		"": false, "/.ssh/id_rsa": false, "/project": false,
 	} {
 		if got := system.Visible(home + name); got != want {
@@ -69,7 +70,7 @@ func testToolchains(t *testing.T, n Backend) {
 	}
 
 	spec := testSpec(t, "sh", "-c", `python-of-the-test; cargo-of-the-test; node; tool-of-the-test
-cd "$0"; cat .cargo/credentials.toml .nvm/.npmrc .nvm/versions/node/v22/etc/npmrc .nvm/versions/node/current/etc/npmrc .local/share/uv/credentials/x .ssh/id_rsa .netrc 2>/dev/null
+cd "$0"; cat .pyenv/versions/3.12/pip.conf .cargo/credentials.toml .nvm/.npmrc .nvm/versions/node/v22/etc/npmrc .nvm/versions/node/current/etc/npmrc .local/share/uv/credentials/x .ssh/id_rsa .netrc 2>/dev/null
 ls -A . .cargo; (echo x > .pyenv/x) 2>&1`, home)
 	spec.Env = append([]string{"PATH=" + strings.Join(system.Path, ":")}, system.Env...)
 	spec.Mounts = system.Mounts

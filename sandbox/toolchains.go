@@ -48,10 +48,11 @@ var toolchains = []toolchain{
 // credentialFiles are hidden where they lie in what a toolchain shows, in one of credentialDirs.
 var credentialFiles = []string{
 	"credentials", "credentials.toml", ".npmrc", "npmrc", ".pypirc", ".netrc", ".condarc", ".git-credentials", ".Renviron",
+	"pip.conf", ".yarnrc", ".yarnrc.yml", "bunfig.toml", ".bunfig.toml", "gradle.properties", "auth.json",
 }
 
 // credentialDirs are globs relative to what is shown: its top, and where node's versions have their etc.
-var credentialDirs = []string{"", "*", "versions/*/etc", "versions/node/*/etc", "image/node/*/etc", "node-versions/*/installation/etc"}
+var credentialDirs = []string{"", "*", "versions/*", "envs/*", "versions/*/etc", "versions/node/*/etc", "image/node/*/etc", "node-versions/*/installation/etc"}
 
 // showToolchains adds the toolchains below the homes that PATH leads into, which come first since they
 // are what the person uses, and below the account's. A home that PATH leads into is looked at for all of

@@ -59,6 +59,11 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 	if w.backend.Unconfined() {
 		spec.Network = sandbox.NetworkHost
 	}
+	if w.cache != nil {
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{
+			Kind: sandbox.MountBind, Source: w.cache.Files(), Target: filepath.Join(w.identity.Home, ".cache"), Writable: true,
+		})
+	}
 	for _, l := range layers {
 		spec.Mounts = append(spec.Mounts, linksTo(l.Via, layers)...)
 		spec.Mounts = append(spec.Mounts, mountOf(l))

@@ -96,15 +96,8 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Unsupported names the keys that are set to something that has no function yet.
-func (l Limits) Unsupported() []string {
-	var keys []string
-	d := DefaultLimits()
-	if l.CPU != d.CPU {
-		keys = append(keys, "limits.cpu")
-	}
-	return keys
-}
+// Unsupported names the keys that are set to something that has no function yet: none.
+func (l Limits) Unsupported() []string { return nil }
 
 // Config is the section [tools] of the configuration. Its zero value offers every tool.
 type Config struct {

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -46,14 +45,6 @@ func TestLimitsOutOfRange(t *testing.T) {
 		if err := l.Validate(); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
-	}
-}
-
-func TestLimitsWithoutFunction(t *testing.T) {
-	l := DefaultLimits()
-	l.Wait, l.CPU, l.Enforce = units.Duration(time.Second), 2, "strict"
-	if keys := l.Unsupported(); !slices.Equal(keys, []string{"limits.cpu"}) {
-		t.Errorf("%q", keys)
 	}
 }
 

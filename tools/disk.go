@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"airlock/overlay"
 )
 
-// errDisk is the cause of the end of a run's context when its layer has grown beyond limits.disk.
+// errDisk is the cause of the end of a run's context when it has written more than limits.disk.
 var errDisk = errors.New("limits.disk")
 
 // errFull is errDisk for a filesystem that has come near to its end, whatever the layer is found to hold:
@@ -24,9 +26,51 @@ const freeFloor = 1 << 30
 // that this is a watch, and a run can write for that long what it must not keep.
 const diskInterval = 50 * time.Millisecond
 
-// watchDisk ends ctx's run, by cancel, when its layer takes more than limit bytes, until ctx ends. A
-// layer of many files takes long to measure: the watch never takes more than a tenth of a core.
-func watchDisk(ctx context.Context, txn *overlay.Txn, limit int64, cancel context.CancelCauseFunc) {
+// scratch is what a run was last said to hold in its private tmpfs: /tmp, /dev/shm and the home directory.
+type scratch struct {
+	full int64 // bytes; the size of the tmpfs
+	held atomic.Int64
+	kept atomic.Int64 // what was added to the cache since
+}
+
+// told notes what the sandbox tells, and reports whether nothing more goes in.
+func (s *scratch) told(bytes int64) (full bool) {
+	s.held.Store(bytes)
+	return bytes >= s.full
+}
+
+// bytes is what counts for limits.disk beside the layer.
+func (s *scratch) bytes() int64 { return s.held.Load() + s.kept.Load() }
+
+// useCache takes the cache for a run, and bounds what is added to it, by cancel. done gives it back.
+func (w *WorkspaceRunner) useCache(ctx context.Context, scratch *scratch, cancel context.CancelCauseFunc) (done func(), err error) {
+	release, err := w.cache.Use()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		w.cache.Grown(ctx, func(bytes int64) {
+			scratch.kept.Store(bytes)
+			if scratch.bytes() > scratch.full {
+				cancel(errDisk)
+			}
+		})
+	})
+	watching.Go(func() { watchFree(ctx, w.cache.Free, cancel) })
+	return func() {
+		stop()
+		watching.Wait()
+		release()
+		w.cache.Measure()
+	}, nil
+}
+
+// watchDisk ends ctx's run, by cancel, when its layer and its scratch take more than limit bytes together,
+// until ctx ends. A layer of many files takes long to measure: the watch never takes more than a tenth of a
+// core.
+func watchDisk(ctx context.Context, txn *overlay.Txn, scratch *scratch, limit int64, cancel context.CancelCauseFunc) {
 	pause := diskInterval
 	for {
 		select {
@@ -36,7 +80,7 @@ func watchDisk(ctx context.Context, txn *overlay.Txn, limit int64, cancel contex
 		}
 		start := time.Now()
 		// An error says that the measure is short of something: what it did find still counts.
-		if used, _ := txn.Usage(ctx); used > limit {
+		if used, _ := txn.Usage(ctx); used+scratch.bytes() > limit {
 			cancel(errDisk)
 			return
 		}
@@ -67,8 +111,8 @@ func watchFree(ctx context.Context, free func() (int64, error), cancel context.C
 	}
 }
 
-// checkDisk looks once more when the run is over, so that nothing beyond the limit ever lands. ctx ends
-// with the call.
+// checkDisk looks once more when the run is over, so that nothing beyond the limit ever lands. limit is what
+// is left of it for the layer. ctx ends with the call.
 func checkDisk(ctx context.Context, result Result, txn *overlay.Txn, limit int64) Result {
 	if result.Status != StatusExited {
 		return result

@@ -15,7 +15,7 @@ func interrupted(ctx context.Context) Result {
 	case errors.Is(cause, errTimeout):
 		return Result{Status: StatusTimeout}
 	case errors.Is(cause, errFull):
-		note := "the filesystem of the workspace was nearly full, so that the run was ended before limits.disk"
+		note := "a filesystem that the run wrote to was nearly full, so that the run was ended before limits.disk"
 		return Result{Status: StatusLimit, Limit: "disk", Notes: []string{note}}
 	case errors.Is(cause, errDisk):
 		return Result{Status: StatusLimit, Limit: "disk"}
@@ -33,6 +33,9 @@ func ended(exit sandbox.Exit) Result {
 		return failed
 	case exit.LimitEnded:
 		result.Status = StatusLimit
+		if exit.HostShort {
+			result.Notes = append(result.Notes, "the host had little memory left, so that the run was ended before limits.memory, which nothing on this host holds")
+		}
 		return result
 	case exit.Signal != "":
 		result.Status, result.Signal = StatusSignaled, exit.Signal

@@ -18,6 +18,8 @@ type Policy struct {
 	ReadOnly bool
 	// Hides says that runs do not see all of the workspace.
 	Hides bool
+	// Cache says that the home directory of runs has a .cache that lasts.
+	Cache bool
 	// LandOn is "success" or "exit": whether a run lands that exited with another status than 0; or
 	// "review": a run that exited with 0 waits for the user.
 	LandOn string
@@ -61,7 +63,11 @@ func (p Policy) Describe() string {
 		if !p.ReadOnly && !p.Through {
 			b.WriteString("A run that times out, is killed or reaches a limit leaves the workspace as it was. ")
 		}
-		b.WriteString("Nothing outside the workspace lasts, and no process outlives its run.")
+		lasts := "Nothing outside the workspace lasts"
+		if p.Cache {
+			lasts += " but ~/.cache"
+		}
+		b.WriteString(lasts + ", and no process outlives its run.")
 	}
 	b.WriteByte(' ')
 	switch p.Network {
@@ -77,7 +83,7 @@ func (p Policy) Describe() string {
 		b.WriteString("There is no network, only a loopback of the run's own; programs of one run reach each other on it.")
 	}
 	l := p.Limits
-	written := fmt.Sprintf("%s written to the workspace, and as much in /tmp and the home directory together", l.Disk)
+	written := fmt.Sprintf("%s written to the workspace, /tmp and the home directory together", l.Disk)
 	if p.Through {
 		written = fmt.Sprintf("%s in /tmp and the home directory together", l.Disk)
 	}
@@ -127,6 +133,9 @@ func (p Policy) instructions() string {
 		b.WriteString("- A file that someone else changed while a run was going is not overwritten: the result names it as a conflict, and where the run's version is. Changes of files that make the host run something (git hooks, editor settings and the like) are withheld and named.\n")
 	}
 	b.WriteString("- A call that answers \"running run_id=…\" has not ended: call again with that run_id to wait on, or with stop=true to end it.\n")
+	if p.Cache {
+		b.WriteString("- ~/.cache lasts from call to call, for the caches of build tools and package managers.\n")
+	}
 	if p.Order == "parallel" {
 		b.WriteString("- Calls that are sent at once run side by side; send those that build on each other one after the other.\n")
 	} else if p.LandOn == "review" || p.Through {

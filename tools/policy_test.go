@@ -60,7 +60,7 @@ func TestTextsFollowThePolicy(t *testing.T) {
 			"whatever exit status":              !p.Direct && !p.Through && !p.ReadOnly && p.LandOn == "exit",
 			"until the user has reviewed":       !p.Direct && !p.Through && !p.ReadOnly && p.LandOn == "review",
 			"is there AT ONCE":                  p.Through,
-			"written to the workspace, and":     !p.Through,
+			"written to the workspace, /tmp":    !p.Through,
 			"is READ-ONLY":                      p.ReadOnly,
 			"paths of the workspace are hidden": p.Hides,
 			"no network":                        p.Network == "deny",

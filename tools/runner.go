@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"airlock/internal/runcache"
 	"airlock/overlay"
 	"airlock/proxy"
 	"airlock/sandbox"
@@ -31,6 +32,7 @@ type WorkspaceRunner struct {
 	tools    Config
 	identity Identity
 	network  func() (*proxy.Gateway, error)
+	cache    *runcache.Cache // nil: none
 }
 
 // Identity is the user as whom runs are executed, on the host too.
@@ -51,6 +53,8 @@ type RunnerOptions struct {
 	// Network gives the gateway that a run which starts now goes out by; nil if its network is closed. With
 	// an error it is closed too, and the result says why. A nil Network is closed.
 	Network func() (*proxy.Gateway, error)
+	// Cache is what runs have as ~/.cache; nil for an empty one each time.
+	Cache *runcache.Cache
 }
 
 // NewRunner makes the runner of a workspace.
@@ -58,7 +62,7 @@ func NewRunner(o RunnerOptions) *WorkspaceRunner {
 	if o.Layers != nil {
 		o.Layers.LimitCopies(int64(o.Policy.Limits.Disk))
 	}
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache}
 }
 
 // Permit implements [Runner].
@@ -81,6 +85,9 @@ func (w *WorkspaceRunner) Close() error {
 	var err error
 	if w.layers != nil {
 		err = w.layers.Close()
+	}
+	if w.cache != nil {
+		w.cache.Close()
 	}
 	return errors.Join(err, w.backend.Close())
 }
@@ -135,7 +142,7 @@ func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 // transact does the run within its transaction. call ends with the call, ctx with the run's time too.
 func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Request, output io.Writer) (Result, error) {
 	if w.layers == nil {
-		result, _ := w.execute(ctx, id, r, nil, output)
+		result, _ := w.execute(ctx, id, r, nil, &scratch{full: int64(w.policy.Limits.Disk)}, output)
 		if result.Status != StatusRefused && result.Status != StatusError {
 			result.Workspace.Landed = true
 			result.WorkspaceLine = writtenDirectly
@@ -184,7 +191,7 @@ func (w *WorkspaceRunner) look(ctx context.Context, id string, r Request, output
 		}
 		return Refused(fmt.Sprintf("the workspace can't be shown: %v", err))
 	}
-	result, _ := w.execute(ctx, id, r, view.Layers(), output) // the error is in the result
+	result, _ := w.execute(ctx, id, r, view.Layers(), &scratch{full: int64(w.policy.Limits.Disk)}, output) // the error is in the result
 	result.WorkspaceLine = "workspace: read-only, nothing lands"
 	if err := view.Close(); err != nil {
 		result.Notes = append(result.Notes, fmt.Sprintf("what hid paths from the run could not be removed: %v", err))
@@ -216,21 +223,22 @@ func (w *WorkspaceRunner) attempt(call, ctx context.Context, id string, r Reques
 func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) (result Result, refused string) {
 	limit := int64(w.policy.Limits.Disk)
 	ctx, cancel := context.WithCancelCause(ctx)
+	scratch := &scratch{full: limit}
 	var watching sync.WaitGroup
-	watching.Go(func() { watchDisk(ctx, txn, limit, cancel) })
+	watching.Go(func() { watchDisk(ctx, txn, scratch, limit, cancel) })
 	watching.Go(func() { watchFree(ctx, txn.Free, cancel) })
-	result, err := w.execute(ctx, id, r, txn.Layers(), output)
+	result, err := w.execute(ctx, id, r, txn.Layers(), scratch, output)
 	cancel(nil)
 	watching.Wait()
 	if e := new(sandbox.SetupError); errors.As(err, &e) && e.Op == sandbox.OpMountOverlay {
 		refused = e.Path
 	}
-	return checkDisk(call, result, txn, limit), refused
+	return checkDisk(call, result, txn, limit-scratch.bytes()), refused
 }
 
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet. The
 // error is what the sandbox said, and is in the result already.
-func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layers []overlay.Layer, output io.Writer) (result Result, err error) {
+func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layers []overlay.Layer, scratch *scratch, output io.Writer) (result Result, err error) {
 	spec, note, err := w.compose(id, r, layers)
 	if err != nil {
 		return Failed(err.Error()), nil
@@ -240,7 +248,13 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 			result.Notes = append(result.Notes, note)
 		}
 	}()
-	stdio := sandbox.Stdio{Output: output}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stdio := sandbox.Stdio{Output: output, Scratch: func(bytes int64) {
+		if scratch.told(bytes) {
+			cancel(errDisk)
+		}
+	}}
 	if way, why := w.egress(); why != "" {
 		defer func() { result.Notes = append(result.Notes, why) }()
 	} else if way != nil {
@@ -251,20 +265,31 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	if r.Stdin != "" {
 		stdio.Stdin = strings.NewReader(r.Stdin)
 	}
+	if w.cache != nil {
+		done, err := w.useCache(ctx, scratch, cancel)
+		if err != nil {
+			return Failed(err.Error()), err
+		}
+		defer done()
+	}
 	process, err := w.backend.Start(ctx, spec, stdio)
 	var exit sandbox.Exit
 	if err == nil {
 		exit, err = process.Wait()
 	}
 	switch {
-	case ctx.Err() != nil && (err != nil || exit.Killed):
+	case ctx.Err() != nil && (err != nil || exit.Killed), errors.Is(context.Cause(ctx), errDisk) && !exit.LimitEnded:
 		result = interrupted(ctx)
 		result.EndedProcesses = exit.Ended
 		return result, nil
 	case err != nil:
 		return startFailed(err, r), err
 	}
-	return ended(exit), nil
+	result = ended(exit)
+	if exit.LimitEnded && w.backend.Held()[exit.Limit] == sandbox.Watched {
+		result.Notes = append(result.Notes, fmt.Sprintf("limits.%s is watched on this host and not held: the run had a little more before it was ended", exit.Limit))
+	}
+	return result, nil
 }
 
 // finish lands, leaves for review or discards, by how the run ended. The end of the call ends a landing that still looks at

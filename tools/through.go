@@ -30,7 +30,7 @@ func (w *WorkspaceRunner) through(call, ctx context.Context, id string, r Reques
 	running, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { watchFree(running, w.layers.Free, cancel) })
-	result, err := w.execute(running, id, r, held.Layers, output)
+	result, err := w.execute(running, id, r, held.Layers, &scratch{full: int64(w.policy.Limits.Disk)}, output)
 	cancel(nil)
 	watching.Wait()
 	if result.Status == StatusRefused || result.Status == StatusError && err == nil {

@@ -1,0 +1,295 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// footprint is what a run was found to hold at one look.
+type footprint struct {
+	tasks   int   // processes and threads, zombies and those of init included
+	private int64 // what processes have for themselves: anonymous memory, also where it is swapped out, and page tables
+	shared  int64 // what they have mapped of shared memory
+	objects int64 // shared memory that is there whether it is mapped or not: tmpfs, System V segments, memfds
+}
+
+// atMost is never less than what the run holds: a page that several processes share is counted for each,
+// and one that is mapped from an object twice.
+func (f footprint) atMost() int64 { return f.private + f.shared + f.objects }
+
+// memoryMeter measures the processes of the pid namespace that its /proc shows, of which it must be init. The
+// payload can make that slow, but can't make a process vanish from it.
+type memoryMeter struct {
+	proc    *os.File
+	scratch *os.File // any directory of the private tmpfs
+	memory  bool     // false: only tasks are counted
+
+	buf    []byte
+	dirBuf []byte
+	pids   []int
+
+	memfds   int64     // what the last scan of descriptors has found
+	nextScan time.Time // a scan may take long, and never takes more than a tenth of the time
+}
+
+func newMemoryMeter(scratch *os.File, memory bool) (*memoryMeter, error) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	return &memoryMeter{proc: proc, scratch: scratch, memory: memory, buf: make([]byte, 32<<10), dirBuf: make([]byte, 32<<10)}, nil
+}
+
+// look measures by what the kernel counts anyway, without a walk through page tables.
+func (m *memoryMeter) look() (footprint, error) {
+	var f footprint
+	if err := m.listProcesses(); err != nil {
+		return f, err
+	}
+	for _, pid := range m.pids {
+		s := m.status(pid)
+		f.tasks += s.threads
+		f.private += s.private
+		f.shared += s.shared
+	}
+	if !m.memory {
+		return f, nil
+	}
+	used, err := filesystemUse(m.scratch)
+	f.objects = used + m.segments() + m.memfdBytes()
+	return f, err
+}
+
+// exactly replaces the sums of a look by shares (PSS), so that a page of several processes counts once.
+// It walks all page tables: some 30 ms for a GiB.
+func (m *memoryMeter) exactly(f footprint) int64 {
+	var private, shared int64
+	for _, pid := range m.pids {
+		if pid == 1 {
+			continue
+		}
+		s := m.status(pid)
+		if p, ok := m.shares(pid); ok {
+			// Page tables are of one process always.
+			private += p.private + s.tables
+			shared += p.shared
+		} else {
+			private += s.private
+			shared += s.shared
+		}
+	}
+	// Which part of the mapped shared memory belongs to an object isn't known: at least the larger of the two
+	// is there.
+	return private + max(shared, f.objects)
+}
+
+// processMemory is what one process has, in bytes.
+type processMemory struct {
+	threads                 int
+	private, shared, tables int64
+}
+
+// status reads /proc/PID/status. A process that is gone has nothing.
+func (m *memoryMeter) status(pid int) processMemory {
+	var p processMemory
+	m.fields(strconv.Itoa(pid)+"/status", func(key, value []byte) {
+		switch string(key) {
+		case "Threads":
+			p.threads = int(number(value))
+		case "RssAnon", "VmSwap", "HugetlbPages":
+			p.private += kilobytes(value)
+		case "RssShmem":
+			p.shared += kilobytes(value)
+		case "VmPTE":
+			p.tables = kilobytes(value)
+			p.private += p.tables
+		}
+	})
+	if pid == 1 {
+		p = processMemory{threads: p.threads} // init is ours
+	}
+	return p
+}
+
+// shares reads /proc/PID/smaps_rollup, which asks for the right to trace: init has it over all processes
+// that its user namespace may have.
+func (m *memoryMeter) shares(pid int) (p processMemory, ok bool) {
+	m.fields(strconv.Itoa(pid)+"/smaps_rollup", func(key, value []byte) {
+		switch string(key) {
+		case "Pss_Anon":
+			ok = true
+			p.private += kilobytes(value)
+		case "SwapPss", "Private_Hugetlb", "Shared_Hugetlb":
+			p.private += kilobytes(value)
+		case "Pss_Shmem":
+			p.shared += kilobytes(value)
+		}
+	})
+	return p, ok
+}
+
+// segments are the bytes of System V shared memory in the run's IPC namespace, attached or not.
+func (m *memoryMeter) segments() int64 {
+	b, _ := m.read("sysvipc/shm")
+	var sum int64
+	first := true
+	for line := range bytes.Lines(b) {
+		f := bytes.Fields(line)
+		if first || len(f) < 16 { // the heading
+			first = false
+			continue
+		}
+		sum += number(f[14]) + number(f[15]) // rss, swap
+	}
+	return sum
+}
+
+// memfdPrefix is how the kernel names a file that memfd_create(2) has made.
+const memfdPrefix = "/memfd:"
+
+// memfdBytes are the bytes of the memfds that processes have open; each counts once. One that is only
+// in flight between two sockets isn't seen.
+func (m *memoryMeter) memfdBytes() int64 {
+	start := time.Now()
+	if start.Before(m.nextScan) {
+		return m.memfds
+	}
+	seen := make(map[uint64]bool)
+	var sum int64
+	for _, pid := range m.pids {
+		if pid == 1 {
+			continue
+		}
+		dir := strconv.Itoa(pid) + "/fd"
+		fd, err := unix.Openat(int(m.proc.Fd()), dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		_ = eachEntry(fd, m.dirBuf, func(name string) {
+			var target [len(memfdPrefix)]byte // a path can't begin so: the root of a run is sealed
+			if n, err := unix.Readlinkat(fd, name, target[:]); err != nil || string(target[:n]) != memfdPrefix {
+				return
+			}
+			var st unix.Stat_t
+			if unix.Fstatat(fd, name, &st, 0) == nil && !seen[st.Ino] {
+				seen[st.Ino] = true
+				sum += st.Blocks * 512
+			}
+		})
+		unix.Close(fd)
+	}
+	m.memfds = sum
+	m.nextScan = start.Add(10 * time.Since(start))
+	return sum
+}
+
+// listProcesses finds the processes of the namespace, in the order of their pids.
+func (m *memoryMeter) listProcesses() error {
+	m.pids = m.pids[:0]
+	if _, err := m.proc.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return eachEntry(int(m.proc.Fd()), m.dirBuf, func(name string) {
+		if pid, err := strconv.Atoi(name); err == nil {
+			m.pids = append(m.pids, pid)
+		}
+	})
+}
+
+// eachEntry calls do for each name in an open directory.
+func eachEntry(fd int, buf []byte, do func(name string)) error {
+	var names []string
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return err
+		case n == 0:
+			return nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			do(name)
+		}
+	}
+}
+
+// fields reads a file of lines "Key: value".
+func (m *memoryMeter) fields(name string, do func(key, value []byte)) {
+	b, err := m.read(name)
+	if err != nil {
+		return
+	}
+	for line := range bytes.Lines(b) {
+		if key, value, ok := bytes.Cut(line, []byte{':'}); ok {
+			do(key, value)
+		}
+	}
+}
+
+// read gives what a file below /proc holds, until the next call.
+func (m *memoryMeter) read(name string) ([]byte, error) {
+	fd, err := unix.Openat(int(m.proc.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	length := 0
+	for {
+		if length == len(m.buf) {
+			m.buf = append(m.buf, make([]byte, len(m.buf))...)
+		}
+		n, err := unix.Read(fd, m.buf[length:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		case n == 0:
+			return m.buf[:length], nil
+		}
+		length += n
+	}
+}
+
+// available is how much memory the host could still give out without swapping, in bytes; 0 if it doesn't
+// say.
+func (m *memoryMeter) available() int64 {
+	var bytes int64
+	m.fields("meminfo", func(key, value []byte) {
+		if string(key) == "MemAvailable" {
+			bytes = kilobytes(value)
+		}
+	})
+	return bytes
+}
+
+// filesystemUse is how many bytes of a filesystem are taken.
+func filesystemUse(f *os.File) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Blocks-st.Bfree) * st.Bsize, nil
+}
+
+// kilobytes reads "  123 kB".
+func kilobytes(value []byte) int64 { return number(value) << 10 }
+
+// number reads the first number in a text; 0 if there is none.
+func number(text []byte) int64 {
+	text = bytes.TrimSpace(text)
+	if i := bytes.IndexByte(text, ' '); i >= 0 {
+		text = text[:i]
+	}
+	n, _ := strconv.ParseInt(string(text), 10, 64)
+	return n
+}

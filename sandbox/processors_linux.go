@@ -1,0 +1,52 @@
+package sandbox
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"golang.org/x/sys/unix"
+)
+
+// payloadNice is by how much a run is nicer than its server: where both want to compute, one of its processes gets
+// half of what one of the host's own gets; where nobody else does it changes nothing. (On a desktop the scheduler gives each session a share of its own, by which then the
+// number counts that is written to /proc/PID/autogroup.)
+const payloadNice = 3
+
+// shareProcessors makes the calling thread, and what it will fork, nice; and, if cores is not 0 since no
+// cgroup holds it, gives it as many processors as it may use. That a run is not as fair as it should be is no
+// reason not to run.
+func shareProcessors(cores float64) {
+	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil { // the system call gives 20 - nice
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, min(20-own+payloadNice, 19))
+	}
+	if cores <= 0 {
+		return
+	}
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return
+	}
+	if few, ok := someProcessors(&all, int(math.Ceil(min(cores, 1<<20))), rand.IntN); ok {
+		_ = unix.SchedSetaffinity(0, few)
+	}
+}
+
+// someProcessors gives n of the processors in all, from a random one on, so that several runs don't share
+// what others leave idle; not ok if there are no more than n.
+func someProcessors(all *unix.CPUSet, n int, random func(n int) int) (_ *unix.CPUSet, ok bool) {
+	var list []int
+	for cpu := range len(all) * 64 {
+		if all.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	if n >= len(list) {
+		return nil, false
+	}
+	few := new(unix.CPUSet)
+	first := random(len(list))
+	for i := range n {
+		few.Set(list[(first+i)%len(list)])
+	}
+	return few, true
+}

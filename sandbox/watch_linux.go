@@ -1,0 +1,162 @@
+package sandbox
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch is how init looks after the limits of its run that no kernel mechanism holds or reports:
+//
+//   - memory, where no cgroup holds it. Beyond the limit, or when the host itself has little left, every
+//     process of the run is killed;
+//   - processes, where an rlimit holds them, which has no event to tell of: that a run was seen with all the
+//     processes that it may have is said;
+//   - what the private tmpfs holds, which is told to the server: together with the layers it counts for
+//     limits.disk.
+//
+// What it doesn't see: memory that comes and goes between two looks, shared memory that is mapped by nobody
+// at the time and has no descriptor in a process's table, and buffers of the kernel, as those of sockets.
+// That is what the floor of the host's memory is for.
+type watch struct {
+	limits  Limits // those of config: Memory and Processes are 0 where a cgroup holds them
+	nproc   int    // what RLIMIT_NPROC was set to; 0: nothing to see
+	floor   int64  // of the host's available memory
+	meter   *memoryMeter
+	control *os.File
+	begun   chan struct{}
+	quit    chan struct{}
+	done    sync.WaitGroup
+
+	told       int64 // what the server knows of the tmpfs
+	exact      int64 // the last exact measure, and what the cheap one was then
+	exactAt    int64
+	exactUntil time.Time
+
+	found findings
+}
+
+const (
+	// watchInterval is the time between two looks. What a run can take in it is what goes beyond its limit: a
+	// core fills 100 to 250 MB, by an estimate.
+	watchInterval = 50 * time.Millisecond
+	// closeInterval is the time where a run holds more than half of its limit.
+	closeInterval = 20 * time.Millisecond
+	// memoryFloor is how much of the host's memory a run leaves to everyone else, in bytes. Where little more
+	// was available at its beginning, it leaves half of that.
+	memoryFloor = 512 << 20
+)
+
+// newWatch prepares the watch of a run whose root is built. Its thread is there when it returns, since later
+// the run's limits could forbid to make it; it looks from begin on.
+func newWatch(l Limits, control *os.File) (*watch, error) {
+	scratch, err := openPath("/dev/shm")
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{limits: l, control: control, begun: make(chan struct{}), quit: make(chan struct{})}
+	if w.meter, err = newMemoryMeter(scratch, l.Memory > 0); err != nil {
+		return nil, setupError("open", "/proc", err)
+	}
+	if l.Memory > 0 {
+		w.floor = min(memoryFloor, w.meter.available()/2)
+	}
+	ready := make(chan struct{})
+	w.done.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		close(ready)
+		select {
+		case <-w.begun:
+			w.loop()
+		case <-w.quit:
+		}
+	})
+	<-ready
+	return w, nil
+}
+
+// begin starts looking. nproc is what RLIMIT_NPROC was set to for the run, 0 if it was not.
+func (w *watch) begin(nproc int) {
+	w.nproc = nproc
+	close(w.begun)
+}
+
+func (w *watch) loop() {
+	pause := watchInterval
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-w.quit:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		pause = w.look()
+		if w.found.Memory || w.found.Floor {
+			// The kernel leaves out init. A fork that is going on fails for the signal, so that once is enough.
+			_ = unix.Kill(-1, unix.SIGKILL)
+		}
+		if used := w.found.Scratch; used != w.told {
+			w.told = used
+			_ = send(w.control, message{Scratch: &scratchUse{Bytes: used}}) // if nobody listens, init ends anyway
+		}
+	}
+}
+
+// finish ends the watch, after one more look at what the main process has left, and returns what was found.
+func (w *watch) finish() findings {
+	close(w.quit)
+	w.done.Wait()
+	w.look()
+	return w.found
+}
+
+// look notes what there is to see, and says when to look again.
+func (w *watch) look() (next time.Duration) {
+	w.found.Scratch, _ = filesystemUse(w.meter.scratch)
+	if w.limits.Memory <= 0 && w.nproc <= 0 {
+		return watchInterval
+	}
+	f, err := w.meter.look()
+	if err != nil {
+		return watchInterval
+	}
+	if w.nproc > 0 && f.tasks >= w.nproc {
+		w.found.Processes = true
+	}
+	if w.limits.Memory <= 0 {
+		return watchInterval
+	}
+	if w.meter.available() < w.floor {
+		w.found.Floor = true
+	}
+	held := f.atMost()
+	if held > w.limits.Memory {
+		held = w.measure(f)
+	}
+	if held > w.limits.Memory {
+		w.found.Memory = true
+	}
+	if held > w.limits.Memory/2 {
+		return closeInterval
+	}
+	return watchInterval
+}
+
+// measure is exactly, but not each time: it takes at most a fifth of a core, unless the run has grown since
+// by so much that it could be beyond its limit now. (It could be so without having grown, by writing to
+// pages that it shared with its own forks; that is seen a little later.)
+func (w *watch) measure(f footprint) int64 {
+	grown := f.atMost() - w.exactAt
+	start := time.Now()
+	if w.exact > 0 && start.Before(w.exactUntil) && w.exact+grown <= w.limits.Memory {
+		return w.exact
+	}
+	w.exact, w.exactAt = w.meter.exactly(f), f.atMost()
+	w.exactUntil = time.Now().Add(4 * time.Since(start))
+	return w.exact
+}

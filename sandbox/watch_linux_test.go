@@ -1,0 +1,296 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watched starts no cgroup for a run, so that init alone looks after its limits, whoever plays the test.
+func watched(t *testing.T, n *Native, spec Spec, stdio Stdio) Exit {
+	t.Helper()
+	p, err := n.launch(t.Context(), spec, stdio, nil)
+	if err != nil {
+		startRun(t, n, spec, stdio) // tells a host that can't from a fault
+		t.Fatal(err)
+	}
+	exit, err := p.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exit
+}
+
+func init() {
+	roles["hold"] = hold
+	roles["threads"] = threads
+}
+
+// sink keeps reads from being optimized away.
+var sink byte
+
+// hold takes memory in one of the ways there are, says so, and keeps it for a second.
+func hold(args []string) {
+	var kind string
+	var mb int
+	if _, err := fmt.Sscan(strings.Join(args, " "), &kind, &mb); err != nil {
+		panic(err)
+	}
+	size := mb << 20
+	fill := func(b []byte) {
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+	}
+	mapped := func(fd, flags int) []byte {
+		b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	write := func(f *os.File) {
+		chunk := make([]byte, 1<<20)
+		for range mb {
+			if _, err := f.Write(chunk); err != nil {
+				panic(err)
+			}
+		}
+	}
+	switch kind {
+	case "heap":
+		fill(mapped(-1, unix.MAP_PRIVATE|unix.MAP_ANON))
+	case "shared":
+		fill(mapped(-1, unix.MAP_SHARED|unix.MAP_ANON))
+	case "memfd":
+		fd, err := unix.MemfdCreate("x", 0)
+		if err != nil {
+			panic(err)
+		}
+		write(os.NewFile(uintptr(fd), "memfd"))
+	case "tmp":
+		f, err := os.Create("/tmp/f")
+		if err != nil {
+			panic(err)
+		}
+		write(f)
+	case "segment":
+		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, size, unix.IPC_CREAT|0o600)
+		if err != nil {
+			panic(err)
+		}
+		b, err := unix.SysvShmAttach(id, 0, 0)
+		if err != nil {
+			panic(err)
+		}
+		fill(b)
+		if err := unix.SysvShmDetach(b); err != nil {
+			panic(err)
+		}
+	case "tables": // each page of a mapping that is only read is the same one, but has its entry
+		b, err := unix.Mmap(-1, 0, size<<9, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+		if err != nil {
+			panic(err)
+		}
+		if err := unix.Madvise(b, unix.MADV_NOHUGEPAGE); err != nil {
+			panic(err)
+		}
+
+		for i := 0; i < len(b); i += 2 << 20 {
+			sink += b[i]
+		}
+
+	case "forks": // eight processes that share what one has written
+		fill(mapped(-1, unix.MAP_PRIVATE|unix.MAP_ANON))
+		for range 7 {
+			pid, _, errno := unix.RawSyscall(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0)
+			if errno != 0 {
+				panic(errno)
+			}
+			if pid == 0 {
+				for {
+					_, _, _ = unix.RawSyscall(unix.SYS_PAUSE, 0, 0, 0)
+				}
+			}
+		}
+	}
+	fmt.Println("has it")
+	time.Sleep(time.Second)
+	fmt.Println("went on")
+}
+
+func TestWatchedMemory(t *testing.T) {
+	n := isolating(newNative(t))
+	for _, kind := range []string{"heap", "shared", "memfd", "tmp", "segment", "tables"} {
+		for _, c := range []struct {
+			mb    int
+			ended bool
+		}{{160, true}, {20, false}} {
+			t.Run(fmt.Sprintf("%s %d", kind, c.mb), func(t *testing.T) {
+				spec := testSpec(t, "/probe", "hold", kind, fmt.Sprint(c.mb))
+				spec.Limits.Memory = 96 << 20
+				var out strings.Builder
+				start := time.Now()
+				exit := watched(t, n, spec, Stdio{Output: &out})
+				t.Logf("%v: %+v, %q", time.Since(start).Round(time.Millisecond), exit, out.String())
+				if c.ended && (exit.Limit != "memory" || !exit.LimitEnded || exit.HostShort || strings.Contains(out.String(), "went on")) {
+					t.Errorf("beyond the limit: %+v, %q", exit, &out)
+				}
+				if !c.ended && (exit != Exit{} || !strings.Contains(out.String(), "went on")) {
+					t.Errorf("below the limit: %+v, %q", exit, &out)
+				}
+			})
+		}
+	}
+}
+
+// What processes share counts once: eight that have 40 MiB in common hold 40.
+func TestWatchedMemoryIsShared(t *testing.T) {
+	n := isolating(newNative(t))
+	spec := testSpec(t, "/probe", "hold", "forks", "40")
+	spec.Limits.Memory = 128 << 20
+	var out strings.Builder
+	exit := watched(t, n, spec, Stdio{Output: &out})
+	if exit.Limit != "" || exit.Code != 0 || exit.Signal != "" || !strings.Contains(out.String(), "went on") {
+		t.Errorf("%+v, %q", exit, &out)
+	}
+}
+
+// A run that is at the number of processes that it may have is said to be, also where no cgroup counts.
+func TestWatchedProcesses(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("an rlimit doesn't bind a uid 0; the ordinary user's half of the tests plays this")
+	}
+	n := isolating(newNative(t))
+	for _, c := range []struct {
+		limit int
+		want  string
+	}{{20, "processes"}, {60, ""}} {
+		spec := testSpec(t, "sh", "-c", "(for i in $(seq 30); do sleep 1 & done; wait) 2>/dev/null; sleep 1; exit 3")
+		spec.Limits.Processes = c.limit
+		exit := watched(t, n, spec, Stdio{})
+		if exit.Limit != c.want || exit.LimitEnded {
+			t.Errorf("limit %d: %+v", c.limit, exit)
+		}
+	}
+}
+
+func TestScratchIsTold(t *testing.T) {
+	n := isolating(newNative(t))
+	spec := testSpec(t, "sh", "-c", "head -c 3M /dev/zero > /tmp/a; sleep 0.2; head -c 2M /dev/zero > /dev/shm/b; rm /tmp/a; head -c 6M /dev/zero > $HOME/c")
+	var last, most, calls atomic.Int64
+	exit := watched(t, n, spec, Stdio{Scratch: func(bytes int64) {
+		last.Store(bytes)
+		most.Store(max(most.Load(), bytes))
+		calls.Add(1)
+	}})
+	t.Logf("told %d times, at last %d", calls.Load(), last.Load())
+	if got := last.Load() >> 20; exit != (Exit{}) || got != 8 || calls.Load() < 2 {
+		t.Errorf("%+v, at last %d MiB, told %d times", exit, got, calls.Load())
+	}
+}
+
+// What the watch costs is init's own time, as the host counts it.
+func TestWatchIsCheap(t *testing.T) {
+	n := isolating(newNative(t))
+	for _, c := range []struct {
+		processes int
+		most      float64 // of a core
+	}{{1, 0.03}, {50, 0.15}} {
+		spec := testSpec(t, "sh", "-c", fmt.Sprintf("for i in $(seq %d); do sleep 30 & done; echo made; wait", c.processes-1))
+		if c.processes == 1 {
+			spec.Argv = []string{"sh", "-c", "echo made; exec sleep 30"}
+		}
+		spec.Limits.Memory = 1 << 30
+		made := &firstWrite{once: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		running, err := n.launch(ctx, spec, Stdio{Output: made}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-made.once
+		init := running.(*process).init.(clonedInit).process.Pid
+		const span = 3 * time.Second
+		before := cpuTime(t, init)
+		time.Sleep(span)
+		used := cpuTime(t, init) - before
+		cancel()
+		if _, err := running.Wait(); err != nil {
+			t.Error(err)
+		}
+		share := used.Seconds() / span.Seconds()
+		t.Logf("%d processes: %.2f %% of a core", c.processes, 100*share)
+		if share > c.most {
+			t.Errorf("the watch of %d processes takes %.1f %% of a core", c.processes, 100*share)
+		}
+	}
+}
+
+// cpuTime is what a process has computed, by the scheduler's account of each thread, in nanoseconds.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatal("init is gone: ", err)
+	}
+	var sum time.Duration
+	for _, thread := range threads {
+		b, err := os.ReadFile(thread)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += time.Duration(number(b))
+	}
+	return sum
+}
+
+// The kernel's own choice, when the host has no memory left, is a run that nothing holds.
+func TestWatchedRunGoesFirst(t *testing.T) {
+	n := isolating(newNative(t))
+	spec := testSpec(t, "cat", "/proc/self/oom_score_adj")
+	for _, c := range []struct {
+		memory int64
+		want   string
+	}{{0, payloadOOMScore}, {1 << 30, unheldOOMScore}} {
+		spec.Limits.Memory = c.memory
+		var out strings.Builder
+		if exit := watched(t, n, spec, Stdio{Output: &out}); exit != (Exit{}) || strings.TrimSpace(out.String()) != c.want {
+			t.Errorf("limit %d: %+v, %q, want %s", c.memory, exit, &out, c.want)
+		}
+	}
+}
+
+// A host that has little memory left is not for runs that nothing holds.
+func TestWatchKeepsAFloor(t *testing.T) {
+	w := &watch{limits: Limits{Memory: 1 << 40}}
+	var err error
+	scratch, err := openPath("/dev/shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.meter, err = newMemoryMeter(scratch, true); err != nil {
+		t.Fatal(err)
+	}
+	if w.look(); w.found.Floor {
+		t.Errorf("without a floor: %+v", w.found)
+	}
+	available := w.meter.available()
+	if available <= 0 {
+		t.Fatal("the host does not say how much memory is available")
+	}
+	w.floor = available * 2
+	if w.look(); !w.found.Floor || w.found.Memory {
+		t.Errorf("below the floor: %+v", w.found)
+	}
+	var exit Exit
+	if exit.seen(w.found); exit.Limit != "memory" || !exit.LimitEnded || !exit.HostShort {
+		t.Errorf("%+v", exit)
+	}
+}
