@@ -89,12 +89,6 @@ func (p Packages) Validate() error {
 func (p Packages) Unsupported() []string {
 	d := DefaultPackages()
 	return keysOf([]setKey{
-		{"packages.approve", p.Approve != d.Approve},
-		{"packages.allow", len(p.Allow) > 0},
-		{"packages.deny", len(p.Deny) > 0},
-		{"packages.index", p.Index != d.Index},
-		{"packages.hosts", !slices.Equal(p.Hosts, d.Hosts)},
-		{"packages.cert", p.Cert != d.Cert},
 		{"packages.r.repo", p.R.Repo != d.R.Repo},
 	})
 }
@@ -110,13 +104,8 @@ func (p Python) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Unsupported names the keys that are set to something that has no function in this version.
-func (p Python) Unsupported() []string {
-	return keysOf([]setKey{
-		{"python.deps", len(p.Deps) > 0},
-		{"python.base", len(p.Base) > 0},
-	})
-}
+// Unsupported names the keys that are set to something that has no function in this version: none.
+func (p Python) Unsupported() []string { return nil }
 
 type setKey struct {
 	key string
@@ -151,10 +140,8 @@ var requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?`
 	`( ?; ?[A-Za-z0-9_.'"<>=!~ ()-]+)?$`) // marker
 
 func checkRequirement(s string) error {
-	if len(s) > 512 || !requirement.MatchString(s) {
-		return errors.New(`not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`)
-	}
-	return nil
+	_, err := ParseRequirement(s)
+	return err
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[1-9][0-9]{0,4})?$`)
