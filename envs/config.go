@@ -3,6 +3,7 @@ package envs
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -167,4 +168,18 @@ func checkAbs(s string) error {
 		return errors.New("not an absolute, clean path")
 	}
 	return nil
+}
+
+// Destinations are what an installer has to reach: the index, and Hosts. Each is "host:port", or a host alone
+// for the usual ports.
+func (p Packages) Destinations() []string {
+	var all []string
+	if u, err := url.Parse(p.Index); err == nil && u.Hostname() != "" {
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		}
+		all = append(all, net.JoinHostPort(u.Hostname(), port))
+	}
+	return append(all, p.Hosts...)
 }

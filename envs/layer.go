@@ -257,8 +257,8 @@ func (s *Store) seal(dir string, bones skeleton, l *layer) error {
 			return s.own(name)
 		case !d.Type().IsRegular():
 			return fmt.Errorf("the installation left a %s, %q", kindOf(d.Type()), clip(rel, 200))
-		case info.Mode()&0o111 != 0:
-			mode = 0o555
+		case info.Mode()&0o111 != 0 || filepath.Dir(rel) == "bin":
+			mode = 0o555 // archives made on Windows lack the bit for scripts, which installers are to add
 		}
 		l.Files++
 		l.Bytes += info.Size()

@@ -299,3 +299,15 @@ func counted(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
+
+// Present are the packages that were asked for and are there already.
+func (p *Plan) Present() []Package {
+	var present []Package
+	asked, _ := parseAll(p.Want.Requirements)
+	for _, r := range asked {
+		if there, ok := find(slices.Concat(p.base.Packages, p.Set), r.Name); ok && !slices.ContainsFunc(present, func(x Package) bool { return x.Name == there.Name }) {
+			present = append(present, there)
+		}
+	}
+	return present
+}

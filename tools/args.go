@@ -97,6 +97,13 @@ func (f field) read(value json.RawMessage, into reflect.Value) error {
 		n, err := f.readNumber(value)
 		into.SetInt(n)
 		return err
+	case kindBool:
+		text := strings.Trim(string(value), `"`)
+		if text != "true" && text != "false" {
+			return fmt.Errorf("takes %s", f.kind)
+		}
+		into.SetBool(text == "true")
+		return nil
 	case kindStrings:
 		var values []json.RawMessage
 		if json.Unmarshal(value, &values) != nil {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"airlock/envs"
 )
 
 // fakeRunner is a Runner that runs nothing: the first word of a command says what becomes of it.
@@ -260,3 +262,7 @@ func cancelled(id string) string {
 }
 
 func ping(id string) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"ping"}`, id) }
+
+func (f *fakeRunner) Environments(context.Context) (*envs.Conversation, error) {
+	return nil, errors.New("no environments here")
+}

@@ -18,6 +18,7 @@ type pythonArgs struct {
 	Env            map[string]string `json:"env" doc:"Further environment variables."`
 	TimeoutSeconds int64             `json:"timeout_seconds" min:"1" doc:"End the run after this many seconds, and discard its changes."`
 	OnFailure      string            `json:"on_failure" one:"discard|keep" doc:"Whether the changes land if the exit status is not 0."`
+	Environment    string            `json:"environment" doc:"The Python environment that the run has, by its name; the one of this conversation if left out."`
 }
 
 // runPython is the tool run_python.
@@ -47,12 +48,15 @@ func runPython(policy Policy) tool {
 				Env:       a.Env,
 				Timeout:   time.Duration(a.TimeoutSeconds) * time.Second,
 				OnFailure: a.OnFailure,
+
+				Environment: a.Environment,
 			}
 			return r, problemsOf(
 				checkProgram(a.Code, a.File),
 				checkInside("file", a.File),
 				checkInside("cwd", a.Cwd),
 				checkEnv(a.Env),
+				checkEnvironment(a.Environment),
 			)
 		},
 	}

@@ -15,6 +15,7 @@ type shellArgs struct {
 	Env            map[string]string `json:"env" doc:"Further environment variables."`
 	TimeoutSeconds int64             `json:"timeout_seconds" min:"1" doc:"End the run after this many seconds, and discard its changes."`
 	OnFailure      string            `json:"on_failure" one:"discard|keep" doc:"Whether the changes land if the exit status is not 0."`
+	Environment    string            `json:"environment" doc:"The Python environment that the run has, by its name; the one of this conversation if left out."`
 }
 
 // runShell is the tool run_shell.
@@ -42,11 +43,14 @@ func runShell(policy Policy) tool {
 				Env:       a.Env,
 				Timeout:   time.Duration(a.TimeoutSeconds) * time.Second,
 				OnFailure: a.OnFailure,
+
+				Environment: a.Environment,
 			}
 			return r, problemsOf(
 				checkNotBlank("command", a.Command),
 				checkInside("cwd", a.Cwd),
 				checkEnv(a.Env),
+				checkEnvironment(a.Environment),
 			)
 		},
 	}

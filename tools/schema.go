@@ -42,6 +42,7 @@ type fieldKind string
 const (
 	kindString  fieldKind = "a string"
 	kindNumber  fieldKind = "a whole number"
+	kindBool    fieldKind = "true or false"
 	kindStrings fieldKind = "an array of strings"
 	kindEnv     fieldKind = "an object whose values are strings"
 )
@@ -68,6 +69,8 @@ func fieldsOf(params any) []field {
 			f.kind = kindString
 		case reflect.TypeFor[int64]():
 			f.kind = kindNumber
+		case reflect.TypeFor[bool]():
+			f.kind = kindBool
 		case reflect.TypeFor[[]string]():
 			f.kind = kindStrings
 		case reflect.TypeFor[map[string]string]():
@@ -132,6 +135,8 @@ func (f field) schema() []byte {
 		if f.max > 0 {
 			s.Maximum = &f.max
 		}
+	case kindBool:
+		s.Type = "boolean"
 	case kindStrings:
 		s.Type, s.Items = "array", text
 	case kindEnv:
