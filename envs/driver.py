@@ -40,7 +40,7 @@ def probe(_):
     }
 
 
-def pip(request, *args):
+def pip(request, *args, python=None):
     where = request["pip"]
     if where.endswith(".whl"):  # the one that ensurepip would install
         import zipfile
@@ -48,7 +48,11 @@ def pip(request, *args):
         zipfile.ZipFile(where).extractall("/build/pip")
         where = "/build/pip"
     common = ["--isolated", "--no-input", "--disable-pip-version-check", "--no-color", "--no-cache-dir", "--timeout", "20", "--retries", "2"]
-    return subprocess.run([sys.executable, "-I", "-B", "-c", RUN, where, *args, *common]).returncode
+    runner = os.path.join(where, "pip", "__pip-runner__.py")
+    if python and os.path.exists(runner):  # what --python does, without a start of Python before it
+        return subprocess.run([python, "-I", "-B", runner, *args, *common]).returncode
+    with_python = ["--python", python] if python else []
+    return subprocess.run([sys.executable, "-I", "-B", "-c", RUN, where, *with_python, *args, *common]).returncode
 
 
 def index(request):
@@ -116,9 +120,8 @@ def fetch(request):
 
 
 def install(request):
-    # --python comes first: pip starts itself anew with that interpreter.
-    status = pip(request, "--python", "/env/bin/python", "install", "--no-index", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location",
-                 "--quiet", "--find-links", "/wheels", "-r", "/build/requirements.txt")
+    status = pip(request, "install", "--no-index", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location",
+                 "--quiet", "--find-links", "/wheels", "-r", "/build/requirements.txt", python="/env/bin/python")
     if status == 0:
         # What does not compile, as templates and old files of a package, is compiled never, or at its import.
         subprocess.run([sys.executable, "-I", "-B", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", request["site"]],
