@@ -7,9 +7,13 @@ import (
 
 // InstallerInPython names the installer that a Python program would run, "" if none is seen. It looks at the
 // lists and texts that the program hands to what starts programs, not at what it only prints or writes.
-func InstallerInPython(code string) string {
-	s := scan{vars: map[string]string{}}
-	return s.inPython(code)
+func InstallerInPython(code string) (found string) {
+	defer func() {
+		if recover() != nil { // as with a command
+			found = ""
+		}
+	}()
+	return newScan().inPython(code)
 }
 
 var (

@@ -15,14 +15,23 @@ import (
 // InstallerInShell names the installer that a shell command would run, "" if none is seen. It reads the
 // command as bash does, with its quoting, variables, functions and aliases, and looks into what is handed to
 // another shell. A command that it can't read is none: the shell will say so itself.
-func InstallerInShell(command string) string {
-	s := scan{vars: map[string]string{}, aliases: map[string]string{}, functions: map[string]*syntax.Stmt{}}
-	return s.script(command)
+func InstallerInShell(command string) (found string) {
+	defer func() {
+		if recover() != nil { // a command that breaks its reader is one that is not read
+			found = ""
+		}
+	}()
+	return newScan().script(command)
+}
+
+func newScan() *scan {
+	return &scan{vars: map[string]string{}, arrays: map[string][]string{}, aliases: map[string]string{}, functions: map[string]*syntax.Stmt{}}
 }
 
 // scan is the state of reading a command.
 type scan struct {
 	vars      map[string]string
+	arrays    map[string][]string
 	aliases   map[string]string
 	functions map[string]*syntax.Stmt
 	args      []string // $1 and so on
@@ -119,7 +128,7 @@ func (s *scan) assign(assigns []*syntax.Assign) {
 					words = append(words, e.Value)
 				}
 			}
-			s.vars[a.Name.Value] = strings.Join(s.fields(words...), " ")
+			s.arrays[a.Name.Value] = s.fields(words...)
 		}
 	}
 }
@@ -216,42 +225,29 @@ func (s *scan) fields(words ...*syntax.Word) []string {
 	return all
 }
 
-// expandable reports whether a word can be expanded without end and without much: "{1..99999999}" can't.
+// expandable reports whether a word can be expanded without end and without much: "{1..99999999}" can't,
+// nor can many braces that multiply each other.
 func expandable(w *syntax.Word) bool {
-	if w == nil {
+	if w == nil || len(w.Parts) > 500 {
 		return false
 	}
-	ok := true
-	parts := 0
-	check := *w
-	check.Parts = slices.Clone(w.Parts)
-	syntax.SplitBraces(&check)
-	syntax.Walk(&check, func(n syntax.Node) bool {
-		if parts++; parts > 2000 {
-			ok = false
-		}
-		if b, is := n.(*syntax.BraceExp); is && (b.Sequence || len(b.Elems) > 50) {
-			ok = false
-		}
-		return ok
-	})
-	return ok && braces(w) < 8
-}
-
-// braces counts the brace expansions of a word, each of which multiplies what it expands to.
-func braces(w *syntax.Word) int {
-	n := 0
+	braces, commas := 0, 0
 	for _, p := range w.Parts {
 		if lit, ok := p.(*syntax.Lit); ok {
-			n += strings.Count(lit.Value, "{")
+			braces += strings.Count(lit.Value, "{")
+			commas += strings.Count(lit.Value, ",")
+			if strings.Contains(lit.Value, "..") && strings.Contains(lit.Value, "{") {
+				return false
+			}
 		}
 	}
-	return n
+	return braces == 0 || braces < 5 && commas < 16
 }
 
 func (s *scan) config() *expand.Config {
 	return &expand.Config{
-		Env: environ{s},
+		Env:       environ{s},
+		ProcSubst: func(*syntax.ProcSubst) (string, error) { return "/dev/null", nil }, // it is walked through by itself
 		CmdSubst: func(w io.Writer, c *syntax.CmdSubst) error {
 			if !s.step() {
 				return errors.New("too much")
@@ -281,6 +277,9 @@ func (e environ) Get(name string) expand.Variable {
 		if i := int(name[0] - '1'); i < len(e.s.args) {
 			return known(e.s.args[i])
 		}
+	}
+	if list, ok := e.s.arrays[name]; ok {
+		return expand.Variable{Set: true, Kind: expand.Indexed, List: list}
 	}
 	if text, ok := e.s.vars[name]; ok {
 		return known(text)
