@@ -121,6 +121,7 @@ func (s settings) describe() tools.Policy {
 		ReadOnly: s.Workspace.Mode == "readonly",
 		Hides:    len(s.Sandbox.Hide) > 0,
 		LandOn:   s.Workspace.LandOn,
+		Packages: !s.Unconfined() && s.Packages.Approve != "never" && !slices.Contains(s.Tools.Disable, "package_install"),
 		Network:  s.Network.Mode,
 		Allow:    s.Network.Allow,
 		Order:    s.Workspace.Order,

@@ -28,7 +28,7 @@ func runPython(policy Policy) tool {
 		Tool: mcp.Tool{
 			Name:            "run_python",
 			Title:           "Run Python",
-			Description:     "Runs a Python program in the workspace, with the project's .venv if it has one, else the system's Python, and returns its output, its exit status and what it changed. Only what is printed is shown; each call is a process of its own.",
+			Description:     "Runs a Python program in the workspace, with the environment that is named or was chosen, else the project's .venv, else the environment default, else the system's Python, and returns its output, its exit status and what it changed. Only what is printed is shown; each call is a process of its own.",
 			RawInputSchema:  inputSchema(fields),
 			RawOutputSchema: resultSchema,
 			Annotations:     annotations(policy),
