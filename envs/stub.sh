@@ -30,7 +30,7 @@ done
 
 if [ -z "$offline" ]; then
 	case $name in
-	pip*)
+	pip | pip[0-9]*)
 		for arg in $args; do
 			case $arg in
 			install | download | wheel) refuse "$arg" ;;
