@@ -293,7 +293,7 @@ func (c *Conversation) Permitted(ctx context.Context, p *Plan) (bool, error) {
 // Leave leaves a request for the user's answer, or returns the one that waits for this plan already.
 func (c *Conversation) Leave(ctx context.Context, p *Plan) (Request, error) {
 	reason := []rune(p.Want.Reason)
-	return c.store.keepRequest(ctx, Request{
+	return c.store.Leave(ctx, Request{
 		Environment: p.Want.Environment, Conversation: p.Want.Conversation, Language: "python", Index: c.Index(),
 		Asked: p.Want.Requirements, Question: p.Question(c.packages.Index), Reason: string(reason[:min(len(reason), maxReason)]),
 		Names: p.Asked(), Digest: p.Digest,

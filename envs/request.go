@@ -83,8 +83,8 @@ func (g *Grant) Validate() error {
 // maxRequests bounds the requests that are kept; the oldest go first. A model can make any number.
 const maxRequests = 100
 
-// keepRequest returns the request for a digest that is there already, or else keeps r under a new id.
-func (s *Store) keepRequest(ctx context.Context, r Request) (Request, error) {
+// Leave returns the request for a digest that is there already, or else keeps r under a new id.
+func (s *Store) Leave(ctx context.Context, r Request) (Request, error) {
 	l, err := s.lock(ctx)
 	if err != nil {
 		return Request{}, err

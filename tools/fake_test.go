@@ -26,6 +26,8 @@ type fakeRunner struct {
 	ended   []string // and ended, in any way
 	closed  int
 
+	environments *envs.Conversation
+
 	describe string
 	permit   error
 	busy     chan struct{} // takes a token when a command "block" has begun
@@ -264,5 +266,8 @@ func cancelled(id string) string {
 func ping(id string) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"ping"}`, id) }
 
 func (f *fakeRunner) Environments(context.Context) (*envs.Conversation, error) {
-	return nil, errors.New("no environments here")
+	if f.environments == nil {
+		return nil, errors.New("no environments here")
+	}
+	return f.environments, nil
 }

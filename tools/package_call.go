@@ -64,6 +64,8 @@ type packageCall struct {
 	request  packageRequest
 	progress func(string)
 	canAsk   bool
+
+	conversation *envs.Conversation
 }
 
 func (c *packageCall) serve(ctx context.Context, runner Runner, req mcp.CallToolRequest) (Result, *mcp.CallToolResult) {
@@ -74,6 +76,7 @@ func (c *packageCall) serve(ctx context.Context, runner Runner, req mcp.CallTool
 	if err != nil {
 		return Refused(err.Error()), nil
 	}
+	c.conversation = conversation
 	if c.request.Action != "install" && c.request.Action != "request" {
 		return c.look(conversation), nil
 	}
@@ -200,6 +203,9 @@ func (c *packageCall) done(plan *envs.Plan, installed envs.Installed) Result {
 	result := Result{
 		Status: StatusDone, Environment: plan.Want.Environment, Additive: &installed.Additive,
 		Output: setLine(plan.Want, installed) + "\n", Notes: skipped(plan),
+	}
+	if _, chosen := c.conversation.Current(); !chosen {
+		result.Notes = append(result.Notes, fmt.Sprintf("where the project has a .venv, run_python takes that unless environment: %q is given", plan.Want.Environment))
 	}
 	for _, change := range installed.Changes {
 		result.Installed = append(result.Installed, Installed{Name: change.Name, Version: change.Version, Was: change.Was})
