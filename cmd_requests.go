@@ -117,7 +117,7 @@ func withStore(a app, do func(*envs.Store) error) int {
 		var dir string
 		if dir, err = p.environmentsDir(); err == nil {
 			var s *envs.Store
-			if s, err = envs.OpenStore(dir, nil); err == nil {
+			if s, err = envs.OpenStore(dir); err == nil {
 				err = do(s)
 			}
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -24,19 +25,18 @@ func (p places) environmentsDir() (string, error) {
 }
 
 // packageOptions is what the package tools of the workspace need.
-func (o opened) packageOptions(p places, system *sandbox.System, view tools.View, uid, gid int, root bool) (tools.PackageOptions, error) {
+func (o opened) packageOptions(p places, system *sandbox.System, view tools.View, uid int) (tools.PackageOptions, error) {
 	if o.settings.Unconfined() {
 		return tools.PackageOptions{Off: `there are no environments with sandbox.backend = "direct": what a package does when it is installed is nothing that a sandbox keeps from the host`}, nil
+	}
+	if uid != os.Geteuid() {
+		return tools.PackageOptions{Off: fmt.Sprintf("there are no environments where root serves a workspace of somebody else, who does not get to root's state; run airlock as its owner, uid %d", uid)}, nil
 	}
 	dir, err := p.environmentsDir()
 	if err != nil {
 		return tools.PackageOptions{}, err
 	}
-	var owner *envs.Owner
-	if root && uid != 0 {
-		owner = &envs.Owner{UID: uid, GID: gid}
-	}
-	store, err := envs.OpenStore(dir, owner)
+	store, err := envs.OpenStore(dir)
 	if err != nil {
 		return tools.PackageOptions{}, fmt.Errorf("the environments can't be opened: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -183,8 +184,11 @@ func openWithIndex(t *testing.T, state string, index *fixtureIndex, more string)
 			return nil
 		})
 	})
-	if in.conv, err = in.runner.Environments(t.Context()); err != nil {
-		t.Fatal(err)
+	in.conv, err = in.runner.Environments(t.Context())
+	if info, statErr := os.Stat(ws); statErr == nil {
+		if uid, _ := ownerOf(info); err != nil && uid == os.Geteuid() {
+			t.Fatal(err)
+		}
 	}
 	return in
 }
@@ -270,6 +274,30 @@ func TestPackages(t *testing.T) {
 	again := openWithIndex(t, state, index, "")
 	if text := again.run(tools.Request{Tool: "run_python", Code: "import leaf; print(leaf.V)"}); !strings.Contains(text, "1.0\nexit=0") || index.requests.Load() != before {
 		t.Errorf("another conversation, with %d requests: %s", index.requests.Load()-before, text)
+	}
+}
+
+// Where root serves a workspace of somebody else there are no environments, and runs go on without.
+func TestPackagesForAnotherOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root serves workspaces of others")
+	}
+	state := t.TempDir()
+	if err := os.Chmod(filepath.Dir(state), 0o755); err != nil { // which t made for root alone
+		t.Fatal(err)
+	}
+	const nobody = 65534
+	ws := filepath.Join(state, "ws")
+	if err := errors.Join(os.MkdirAll(ws, 0o755), os.Chown(ws, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", "/usr/bin:/bin") // what is in root's home that user does not see
+	in := openWithIndex(t, state, serveIndex(t, nil, nil), "")
+	if in.conv != nil {
+		t.Error("there are environments")
+	}
+	if text := in.run(tools.Request{Tool: "run_shell", Command: "id -u; echo $PATH"}); !strings.Contains(text, "65534\n") || strings.Contains(text, "/env") || !strings.Contains(text, "exit=0") {
+		t.Errorf("a run: %s", text)
 	}
 }
 

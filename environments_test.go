@@ -61,7 +61,7 @@ func (t *terminalOf) Read(p []byte) (int, error) { return t.Reader.Read(p) }
 func (t *terminalOf) Close() error               { return nil }
 
 func TestApprove(t *testing.T) {
-	store, err := envs.OpenStore(filepath.Join(t.TempDir(), "envs"), nil)
+	store, err := envs.OpenStore(filepath.Join(t.TempDir(), "envs"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	if options.Backend, err = o.settings.backend(); err != nil {
 		return nil, err
 	}
-	if options.Packages, err = o.packageOptions(p, &system, view, uid, gid, os.Geteuid() == 0); err != nil {
+	if options.Packages, err = o.packageOptions(p, &system, view, uid); err != nil {
 		return nil, errors.Join(err, options.Backend.Close())
 	}
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools

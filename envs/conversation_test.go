@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) begin() *envs.Conversation {
 	w.t.Helper()
-	store, err := envs.OpenStore(w.dir, nil)
+	store, err := envs.OpenStore(w.dir)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -17,7 +17,7 @@
 //
 // # Life cycle
 //
-//	store, err := envs.OpenStore("/home/u/.local/state/airlock/envs", nil)
+//	store, err := envs.OpenStore("/home/u/.local/state/airlock/envs")
 //	…
 //	c, err := envs.Begin(ctx, envs.Options{Store: store, Installer: sandboxed, Packages: config, …})
 //	…

@@ -154,18 +154,10 @@ func (s *Store) keepWheel(w *work, file string, p Package) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	if err := errors.Join(s.own(file), os.Chmod(file, 0o444), os.Rename(file, filepath.Join(dir, p.Wheel))); err != nil {
+	if err := errors.Join(os.Chmod(file, 0o444), os.Rename(file, filepath.Join(dir, p.Wheel))); err != nil {
 		return err
 	}
 	return s.commit(dir, filepath.Join("wheels", p.SHA256))
-}
-
-// own gives a file that an installer made to the server's user.
-func (s *Store) own(file string) error {
-	if s.owner == nil {
-		return nil
-	}
-	return os.Lchown(file, os.Geteuid(), os.Getegid())
 }
 
 // inspect looks at all wheels of a set, and refuses two that install the same file with different
@@ -192,7 +184,7 @@ func (c *Conversation) inspect(py *python, packages []Package) ([]Package, error
 // install has pip install a set that was fetched, with no network, and makes a layer of the outcome.
 func (c *Conversation) install(ctx context.Context, py *python, w *work, packages []Package) (layer, error) {
 	staging, wheels, made := filepath.Join(w.dir, "env"), filepath.Join(w.dir, "wheels"), filepath.Join(w.dir, "layer")
-	if err := errors.Join(c.store.writable(staging), os.Mkdir(wheels, 0o755), os.Mkdir(made, 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(staging, 0o755), os.Mkdir(wheels, 0o755), os.Mkdir(made, 0o755)); err != nil {
 		return layer{}, err
 	}
 	for _, p := range packages {
@@ -201,7 +193,7 @@ func (c *Conversation) install(ctx context.Context, py *python, w *work, package
 		}
 	}
 	bones := py.skeleton()
-	if err := bones.make(c.store, staging); err != nil {
+	if err := bones.make(staging); err != nil {
 		return layer{}, err
 	}
 	step := py.step("install")
@@ -221,7 +213,7 @@ func (c *Conversation) install(ctx context.Context, py *python, w *work, package
 		return layer{}, err
 	}
 	l := layer{Python: py.kind(), Packages: packages}
-	if err := c.store.seal(staging, bones, &l); err != nil {
+	if err := seal(staging, bones, &l); err != nil {
 		return layer{}, err
 	}
 	l.Missing = missingLibraries(staging, py.Libraries)
@@ -233,7 +225,7 @@ func (c *Conversation) install(ctx context.Context, py *python, w *work, package
 
 // seal takes the skeleton out of what was installed, refuses whatever is neither file nor directory, and
 // makes the rest read-only. No process can change it any more.
-func (s *Store) seal(dir string, bones skeleton, l *layer) error {
+func seal(dir string, bones skeleton, l *layer) error {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -254,7 +246,7 @@ func (s *Store) seal(dir string, bones skeleton, l *layer) error {
 		switch {
 		case d.IsDir():
 			dirs = append(dirs, name)
-			return s.own(name)
+			return nil
 		case !d.Type().IsRegular():
 			return fmt.Errorf("the installation left a %s, %q", kindOf(d.Type()), clip(rel, 200))
 		case info.Mode()&0o111 != 0 || filepath.Dir(rel) == "bin":
@@ -262,7 +254,7 @@ func (s *Store) seal(dir string, bones skeleton, l *layer) error {
 		}
 		l.Files++
 		l.Bytes += info.Size()
-		return errors.Join(s.own(name), os.Chmod(name, mode))
+		return os.Chmod(name, mode)
 	})
 	if err != nil {
 		return err

@@ -34,9 +34,9 @@ func (p *python) skeleton() skeleton {
 }
 
 // make makes it in an empty directory.
-func (k skeleton) make(s *Store, dir string) error {
+func (k skeleton) make(dir string) error {
 	for _, d := range k.dirs {
-		if err := s.writable(filepath.Join(dir, d)); err != nil {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
 			return err
 		}
 	}

@@ -24,18 +24,12 @@ import (
 //	wheels/SHA256/NAME       the wheels that layers were made of
 //	stubs-DIGEST/            stand-ins for installers
 //	work/ID/                 an installation that goes on; ID.lock is held by its server
-type Store struct {
-	dir   string
-	owner *Owner
-}
+type Store struct{ dir string }
 
-// Owner is the user as whom the installer runs, where that is not the server's own: what it writes to is
-// given to them.
-type Owner struct{ UID, GID int }
-
-// OpenStore opens the store in a directory, which it makes. owner may be nil.
-func OpenStore(dir string, owner *Owner) (*Store, error) {
-	s := &Store{dir: dir, owner: owner}
+// OpenStore opens the store in a directory, which it makes. Runs and installers must be of the user who owns
+// it: others do not get to what is mounted from it.
+func OpenStore(dir string) (*Store, error) {
+	s := &Store{dir: dir}
 	for _, sub := range []string{"environments", "requests", "grants", "conversations", "layers", "trees", "wheels", "work"} {
 		if err := os.MkdirAll(s.path(sub), 0o700); err != nil {
 			return nil, err
@@ -115,17 +109,6 @@ func (w *work) close() {
 	_ = removeTree(w.dir) // else it is garbage for the next server
 	_ = os.Remove(w.path)
 	w.lock.unlock()
-}
-
-// writable makes a directory that an installer may write to.
-func (s *Store) writable(dir string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	if s.owner == nil {
-		return nil
-	}
-	return os.Chown(dir, s.owner.UID, s.owner.GID)
 }
 
 // removeTree removes a directory whose directories may be read-only. It follows no links.

@@ -15,7 +15,7 @@ import (
 
 // A stand-in refuses what installs, whoever calls it, and executes the program itself for the rest.
 func TestStubs(t *testing.T) {
-	store, err := envs.OpenStore(t.TempDir(), nil)
+	store, err := envs.OpenStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

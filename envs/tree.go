@@ -72,8 +72,7 @@ func (s *Store) makeTree(py *python, digest string, layers []string, packages []
 	if err := errors.Join(os.Mkdir(made, 0o755), os.Mkdir(root, 0o755)); err != nil {
 		return err
 	}
-	plain := &Store{dir: s.dir} // the server's own, whoever installs
-	if err := py.skeleton().make(plain, root); err != nil {
+	if err := py.skeleton().make(root); err != nil {
 		return err
 	}
 	b := builder{root: root, from: map[string]string{}, dirs: []string{}}

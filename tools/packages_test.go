@@ -17,7 +17,7 @@ import (
 func packagesRunner(t *testing.T, allow ...string) *fakeRunner {
 	t.Helper()
 	dir := t.TempDir()
-	store, err := envs.OpenStore(filepath.Join(dir, "envs"), nil)
+	store, err := envs.OpenStore(filepath.Join(dir, "envs"))
 	if err != nil {
 		t.Fatal(err)
 	}
