@@ -75,12 +75,20 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 	}
 	// A client that is gone must not end the process before its runs are discarded.
 	signal.Ignore(syscall.SIGPIPE)
-	server := tools.New(tools.Options{
-		Version:  version(),
-		Policy:   settings.describe(),
-		Tools:    settings.Tools,
-		AskRoots: s.workspace == "",
-		Log:      log,
+	kept := outputs{state: s.places.state}
+	defer func() {
+		if err := kept.close(); err != nil {
+			log.Warn("the output of runs could not be removed", "err", err)
+		}
+	}()
+	runs := &conversation{}
+	runs.Server = tools.New(tools.Options{
+		Version:    version(),
+		Policy:     settings.describe(),
+		Tools:      settings.Tools,
+		AskRoots:   s.workspace == "",
+		Log:        log,
+		OutputFile: kept.file,
 		Open: func(ctx context.Context, roots []string) (tools.Runner, error) {
 			dir := s.workspace
 			if dir == "" {
@@ -100,11 +108,13 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			if err != nil {
 				return nil, forModel(err)
 			}
+			runs.opened(o.dir)
 			log.Info("opened", "workspace", o.dir, "project policy", o.projectState())
 			return runner, nil
 		},
 	})
-	err := tools.Serve(ctx, a.stdin, a.stdout, server)
+	defer controlled(s.places, runs, log)()
+	err := tools.Serve(ctx, a.stdin, a.stdout, runs.Server)
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, tools.ErrClientGone): // many clients leave like that

@@ -12,13 +12,15 @@ import (
 // A directory's ctime moves whenever a name in it comes or goes, so also by our own landings. For a
 // run that overlapped with one, such a directory would look as if it could have been swapped for
 // another (see collector.swapped). Every landing therefore leaves its footprints in the state
-// directory: the ctime of each directory that it changed, before and after. Reading them backwards
-// gives the ctime that the directory would have without us.
+// directory: the ctimes of each directory that it changed, right before and right after. Reading them
+// backwards gives the ctime that the directory would have without us, and where someone else's change came
+// between two of ours, that one.
 //
 // So has a file with several names, one of which was replaced or removed: the others are what they were.
 // Any other file that another run landed meanwhile is a conflict.
 
-// footprint is one directory, or file with several names, whose ctime one landing moved.
+// footprint is one directory, or file with several names, whose ctime one landing moved, once or several times
+// with nothing in between.
 type footprint struct {
 	ino           uint64
 	before, after stamp
@@ -79,6 +81,55 @@ func addFootprints(state string, prints []footprint) error {
 		fmt.Fprintf(w, "%d %d.%d %d.%d.\n", p.ino, p.before.sec, p.before.nsec, p.after.sec, p.after.nsec)
 	}
 	return w.Flush()
+}
+
+// tread makes a change in a directory of the workspace and keeps the footprint that it leaves.
+func (l *lander) tread(path string, change func() error) error {
+	return l.host.at(path, func(fd int) error { return l.treadOn(fd, change) })
+}
+
+func (l *lander) treadOn(fd int, change func() error) error {
+	before, err := statAt(fd, "")
+	if err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	after, err := statAt(fd, "")
+	if err != nil {
+		return nil // without a footprint more looks touched than is
+	}
+	l.print(before, after)
+	return nil
+}
+
+// leftUnder keeps the footprint of a file that left the workspace under one name, and stays there if it has
+// others.
+func (l *lander) leftUnder(before, after inode) {
+	if before.links > 1 && before.kind == regular {
+		l.print(before, after)
+	}
+}
+
+func (l *lander) print(before, after inode) {
+	if before.ctime == after.ctime || before.ino != after.ino {
+		return
+	}
+	if i, known := l.lastPrint[after.ino]; known && l.prints[i].after == before.ctime {
+		l.prints[i].after = after.ctime
+		return
+	}
+	l.lastPrint[after.ino] = len(l.prints)
+	l.prints = append(l.prints, footprint{ino: after.ino, before: before.ctime, after: after.ctime})
+}
+
+// leaveFootprints writes them down. Without footprints more looks touched than is, so an error is no reason
+// for a landing to fail.
+func (l *lander) leaveFootprints() {
+	_ = addFootprints(l.w.state, l.prints)
+	l.prints = nil
+	clear(l.lastPrint)
 }
 
 // without returns the ctime that the directory would have if no landing had changed it.

@@ -82,8 +82,6 @@ func (l *lander) enter(r record) error {
 // landed adds to a step that was taken what undo wants to know.
 func (l *lander) landed(s step) (_ step, err error) {
 	switch s.kind {
-	case takeAway:
-		err = l.noteOtherNames(s)
 	case removeDir:
 		s.attrs, err = l.landing.attributes(s.name())
 	case putNew, swapIn, applyMode:
@@ -95,23 +93,7 @@ func (l *lander) landed(s step) (_ step, err error) {
 			}
 		}
 	}
-	if err == nil && s.kind == swapIn {
-		err = l.noteOtherNames(s)
-	}
 	return s, err
-}
-
-// noteOtherNames keeps a footprint of a file that left the workspace under one name and stays there under
-// others.
-func (l *lander) noteOtherNames(s step) error {
-	if s.host.links < 2 || s.host.kind != regular {
-		return nil
-	}
-	now, err := l.landing.stat(s.name())
-	if err == nil && now.ctime != s.host.ctime {
-		l.prints = append(l.prints, footprint{ino: now.ino, before: s.host.ctime, after: now.ctime})
-	}
-	return err
 }
 
 // asLanded reports whether what a step put is at its path yet, as it was put.

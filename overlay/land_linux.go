@@ -132,10 +132,9 @@ type lander struct {
 	// modes the ones that are so now.
 	opened []recordedDir
 	modes  map[string]inode
-	// before are the directories whose names change, as they were, for the footprints.
-	before map[string]inode
-	// prints are footprints on files.
-	prints []footprint
+	// prints are the footprints so far, and lastPrint the last one of each inode.
+	prints    []footprint
+	lastPrint map[uint64]int
 	// moved are the inodes that steps moved out of the workspace.
 	moved map[uint64]bool
 	// taken are the steps that changed the workspace.
@@ -158,7 +157,7 @@ type lander struct {
 func (t *Txn) lander(p plan) *lander {
 	return &lander{
 		t: t, w: t.w, runID: t.run, host: t.w.root, landing: t.landing, steps: p.steps, report: p.report,
-		modes: map[string]inode{}, before: map[string]inode{}, moved: map[uint64]bool{}, taken: map[int]bool{},
+		modes: map[string]inode{}, lastPrint: map[uint64]int{}, moved: map[uint64]bool{}, taken: map[int]bool{},
 	}
 }
 
@@ -238,11 +237,6 @@ func (l *lander) take() error {
 
 // step takes one step and notes what the report says of it.
 func (l *lander) step(s step) error {
-	if s.kind != applyMode {
-		if err := l.noteBefore(parentPath(s.path)); err != nil {
-			return err
-		}
-	}
 	err := l.apply(s)
 	if err == errOpen {
 		l.note(reportPath(s.path), "is open for writing elsewhere")
@@ -346,7 +340,7 @@ func (l *lander) restoreModes() error {
 		now, err := l.host.stat(path)
 		// The landing may have put something else there since.
 		if err == nil && now.kind == directory && now.ino == was.ino {
-			err = l.host.chmod(path, was.mode)
+			err = l.tread(path, func() error { return l.host.chmod(path, was.mode) })
 		}
 		if err != nil && !is(err, unix.ENOENT) {
 			failed = append(failed, err)
@@ -354,30 +348,4 @@ func (l *lander) restoreModes() error {
 	}
 	clear(l.modes)
 	return errors.Join(failed...)
-}
-
-// noteBefore keeps what a directory was before this landing changed a name in it.
-func (l *lander) noteBefore(path string) error {
-	if _, known := l.before[path]; known {
-		return nil
-	}
-	i, err := l.host.stat(path)
-	if err == nil && i.kind == directory {
-		l.before[path] = i
-	}
-	return err
-}
-
-// leaveFootprints notes which directories this landing changed. Without footprints more looks touched
-// than is, so an error is no reason for a landing to fail.
-func (l *lander) leaveFootprints() {
-	prints := l.prints
-	for path, before := range l.before {
-		after, err := l.host.stat(path)
-		// A mode that it set is news to everyone else.
-		if err == nil && after.ino == before.ino && after.mode == before.mode && after.ctime != before.ctime {
-			prints = append(prints, footprint{ino: after.ino, before: before.ctime, after: after.ctime})
-		}
-	}
-	_ = addFootprints(l.w.state, prints)
 }

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -296,4 +297,50 @@ func (f *fixture) editAt(n int, ran func(string) error, edit func(editor, string
 		t.Errorf("moment %d of %d: %s is lost: %v; the host took away %q; %s", n, calls, token, all, r.gone, report.Summary())
 	}
 	return calls, len(report.Conflicts) > 0
+}
+
+// TestSwapAtEveryMoment: a directory that is swapped for another while a run lands in it, whenever, is seen as
+// swapped by the next one to land, which began before: the landing's own footprints hide nothing.
+func TestSwapAtEveryMoment(t *testing.T) {
+	f := onDisk(t, "mkdir d other; for d in d other; do echo $d > $d/f; echo $d > $d/g; done")
+	prepare := func(run, name string) *Txn {
+		txn, err := f.Begin(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(txn.Layer().Upper, "d")
+		makeDirs(t, dir)
+		for _, err := range []error{
+			os.Chmod(dir, 0o700), unix.Setxattr(dir, "user.overlay.origin", []byte("x"), 0),
+			os.WriteFile(filepath.Join(dir, name), []byte(run+"\n"), 0o644),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return txn
+	}
+	for n := 0; ; n++ {
+		first, second := prepare(fmt.Sprint("first", n), "f"), prepare(fmt.Sprint("second", n), "g")
+		calls := 0
+		hook := func() {
+			if calls++; calls == n {
+				must(unix.Renameat2(unix.AT_FDCWD, filepath.Join(f.dir, "d"), unix.AT_FDCWD, filepath.Join(f.dir, "other"), unix.RENAME_EXCHANGE))
+			}
+		}
+		f.root.hook, first.landing.hook = hook, hook
+		f.land(first)
+		f.root.hook = nil
+		report := f.land(second)
+		conflict := slices.ContainsFunc(report.Conflicts, func(c Conflict) bool { return c.Path == "d/g" })
+		if swapped := n > 0 && calls >= n; swapped != conflict {
+			t.Errorf("call %d of %d: swapped %v, and then %s", n, calls, swapped, report.Summary())
+		}
+		if calls < n {
+			if n < 12 {
+				t.Errorf("only %d calls", calls)
+			}
+			return
+		}
+	}
 }

@@ -3,11 +3,13 @@ package overlay
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/mcpclient"
 )
 
 // The race test lets editors and runs change the same files at random moments. Everything that anyone
@@ -29,8 +33,15 @@ import (
 //
 // Editors know what they take away: see editor. The file is long because editors, runs and the account of
 // what they wrote are one experiment.
+//
+// A run here is a bare shell in an overlay, which writes some milliseconds after its transaction began. One of
+// a server is in a sandbox, which takes longer to start; see the limitations in doc.go for why that matters. So
+// with -race-server, each worker has a server of its own, and all of them one workspace.
 
-var raceRuns = flag.Int("race-runs", 10, "how many runs race with editors")
+var (
+	raceRuns   = flag.Int("race-runs", 10, "how many runs race with editors")
+	raceServer = flag.String("race-server", "", "the airlock program whose runs race, in place of bare ones")
+)
 
 const (
 	raceDirs    = 3
@@ -60,7 +71,34 @@ type race struct {
 	tokens map[string]*written
 	held   []*heldFile
 	counts map[string]int
+	events []event
 	errs   []error
+}
+
+// event is something that was done, for the account of what is lost.
+type event struct {
+	from, to time.Time
+	what     string
+}
+
+// happened notes one, which began at a time and ends now.
+func (r *race) happened(from time.Time, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event{from, time.Now(), fmt.Sprintf(format, args...)})
+}
+
+// since lists what happened to files of a name, and to directories, from a second before a moment on.
+func (r *race) since(at time.Time, name string) string {
+	var b strings.Builder
+	lines := 0
+	for _, e := range r.events {
+		if e.to.After(at.Add(-time.Second)) && lines < 100 && (strings.Contains(e.what, name) || strings.HasPrefix(e.what, "swapped")) {
+			lines++
+			fmt.Fprintf(&b, "\n  %v to %v: %s", e.from.Sub(at).Round(time.Microsecond), e.to.Sub(at).Round(time.Microsecond), e.what)
+		}
+	}
+	return b.String()
 }
 
 // heldFile is a file that an editor has open to append to it.
@@ -118,16 +156,18 @@ func (r *race) edit(word string) {
 		{"linked", func() (string, error) { return r.e.linked(path, word) }},
 		{"chmodded", func() (string, error) { return r.e.chmodded(path, word) }},
 		{"opened", func() (string, error) { return "", r.hold(path, name) }},
-		{"let go", func() (string, error) { return "", r.letGo(word) }},
-		{"swapped", func() (string, error) { return "", r.swap() }},
+		{"let go", func() (string, error) { return r.letGo(word) }},
+		{"swapped", func() (string, error) { return r.swap() }},
 	}
 	edit := edits[rand.IntN(len(edits))]
 	if edit.what == "swapped" && rand.IntN(8) > 0 {
 		return // after one, all that runs change in these directories is in conflict
 	}
 	r.wrote(word, name, edit.what, false)
+	start := time.Now()
 	gone, err := edit.do()
 	r.took(gone)
+	r.happened(start, "%s %s with %s took %q: %v", edit.what, path, word, gone, err)
 	switch {
 	case err == nil:
 		r.count(edit.what)
@@ -163,9 +203,9 @@ func (r *race) hold(path, name string) error {
 }
 
 // letGo appends to a held file, which in all that time nobody may have replaced, and closes it.
-func (r *race) letGo(word string) error {
+func (r *race) letGo(word string) (what string, err error) {
 	if len(r.held) == 0 {
-		return os.ErrNotExist
+		return "", os.ErrNotExist
 	}
 	i := rand.IntN(len(r.held))
 	h := r.held[i]
@@ -174,26 +214,90 @@ func (r *race) letGo(word string) error {
 		r.took(word)
 	}
 	r.held = append(r.held[:i], r.held[i+1:]...)
-	_, err := h.WriteString(word + "\n")
-	return errors.Join(err, h.Close())
+	_, err = h.WriteString(word + "\n")
+	return "(" + h.name + ")", errors.Join(err, h.Close())
 }
 
-func (r *race) swap() error {
+func (r *race) swap() (what string, err error) {
 	a := rand.IntN(raceDirs)
 	b := (a + 1 + rand.IntN(raceDirs-1)) % raceDirs
-	return unix.Renameat2(unix.AT_FDCWD, r.e.path(fmt.Sprint("d", a)), unix.AT_FDCWD, r.e.path(fmt.Sprint("d", b)), unix.RENAME_EXCHANGE)
+	return fmt.Sprintf("d%d <> d%d", a, b),
+		unix.Renameat2(unix.AT_FDCWD, r.e.path(fmt.Sprint("d", a)), unix.AT_FDCWD, r.e.path(fmt.Sprint("d", b)), unix.RENAME_EXCHANGE)
 }
 
-// run is one run, with what it writes.
-func (r *race) run(id string) error {
+// ran is what came of a run. What was written before it began, it may replace.
+type ran struct {
+	Report
+	began  time.Time
+	failed error // of the script; nothing landed
+}
+
+// racer does one run and lands what it wrote.
+type racer func(id, script string) (ran, error)
+
+// bare does runs of the fixture.
+func (r *race) bare(id, script string) (ran, error) {
 	txn, err := r.f.Begin(context.Background(), id)
 	if err != nil {
-		return err
+		return ran{}, err
 	}
-	began := time.Now()
+	done := ran{began: time.Now(), failed: tryRun(txn.Layer(), script)}
+	if done.failed != nil {
+		_, err := txn.Discard("script")
+		return done, err
+	}
+	done.Report, err = txn.Land(context.Background())
+	return done, err
+}
+
+// served does runs by a server. When exactly one began is not known, so what it replaced may have been written
+// until its script began; what it only appends to shows what is lost before.
+func served(client *mcpclient.Client) racer {
+	return func(_, script string) (ran, error) {
+		result, err := client.CallTool(context.Background(), "run_shell", map[string]any{"command": "date +%s%N\n" + script}, nil)
+		if err != nil {
+			return ran{}, err
+		}
+		var told struct {
+			Status    string
+			Output    string
+			ExitCode  int `json:"exit_code"`
+			Workspace struct {
+				Landed                   bool
+				Added, Modified, Deleted []string
+				Conflicts                []struct {
+					Path   string
+					KeptAs string `json:"kept_as"`
+				}
+				Withheld []Withheld
+			}
+			Notes []string
+		}
+		if err := json.Unmarshal(result.Structured, &told); err != nil {
+			return ran{}, err
+		}
+		var began int64
+		if _, err := fmt.Sscan(told.Output, &began); err != nil || told.Status != "exited" {
+			return ran{}, errors.New(result.Text)
+		}
+		done := ran{began: time.Unix(0, began)}
+		if told.ExitCode != 0 {
+			done.failed = errors.New(result.Text)
+		}
+		w := told.Workspace
+		done.Report = Report{Landed: w.Landed, Added: w.Added, Modified: w.Modified, Deleted: w.Deleted, Withheld: w.Withheld, Notes: told.Notes}
+		for _, c := range w.Conflicts {
+			done.Conflicts = append(done.Conflicts, Conflict(c))
+		}
+		return done, nil
+	}
+}
+
+// script is what one run does, with what it writes by path, and the names of which it replaces files.
+func (r *race) script(id string) (text string, words map[string]string, replaced map[string]bool) {
 	var script strings.Builder
-	words := map[string]string{} // by path
-	replaced := map[string]bool{}
+	words, replaced = map[string]string{}, map[string]bool{}
+	script.WriteString("set -e\n")
 	for i := range 1 + rand.IntN(3) {
 		name := raceNames[rand.IntN(len(raceNames))]
 		path := fmt.Sprintf("d%d/%s", rand.IntN(raceDirs), name)
@@ -223,26 +327,35 @@ func (r *race) run(id string) error {
 		}
 		fmt.Fprintf(&script, "sleep 0.00%d\n", rand.IntN(10))
 	}
-	if err := tryRun(txn.Layer(), script.String()); err != nil {
-		_, end := txn.Discard("script")
+	return script.String(), words, replaced
+}
+
+// run is one run, with what it writes.
+func (r *race) run(id string, do racer) error {
+	script, words, replaced := r.script(id)
+	start := time.Now()
+	report, err := do(id, script)
+	r.happened(start, "%s, %q, began %v: %+v, %v", id, script, report.began.Sub(start), report.Report, report.failed)
+	if err != nil {
+		return err
+	}
+	if report.failed != nil {
 		for _, word := range words {
 			r.took(word)
 		}
 		// What a run sees of a directory that is swapped is undefined; that it can't write is one thing
 		// that it can see.
-		if bytes.Contains([]byte(err.Error()), []byte("Directory nonexistent")) || strings.Contains(err.Error(), "No such file") || strings.Contains(err.Error(), "Stale file") {
-			r.count("run failed")
-			return end
+		for _, seen := range []string{"Directory nonexistent", "No such file", "Stale file"} {
+			if strings.Contains(report.failed.Error(), seen) {
+				r.count("run failed")
+				return nil
+			}
 		}
-		return errors.Join(err, end)
-	}
-	report, err := txn.Land(context.Background())
-	if err != nil {
-		return err
+		return report.failed
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !report.Landed && report.Reason == "" {
+	if !report.Landed && len(report.Conflicts) == 0 {
 		return nil // nothing changed
 	}
 	told := map[string]bool{}
@@ -264,7 +377,7 @@ func (r *race) run(id string) error {
 		}
 		// What was there when it began, it may replace.
 		for _, tok := range r.tokens {
-			if tok.name == name && tok.since.Before(began) {
+			if tok.name == name && tok.since.Before(report.began) {
 				tok.gone = true
 			}
 		}
@@ -309,9 +422,13 @@ func raceOn(t *testing.T, base string) {
 	}
 	next := make(chan int)
 	for range raceWorkers {
+		do := r.bare
+		if *raceServer != "" {
+			do = served(startServer(t, f))
+		}
 		workers.Go(func() {
 			for n := range next {
-				if err := r.run(fmt.Sprintf("race%d", n)); err != nil {
+				if err := r.run(fmt.Sprintf("race%d", n), do); err != nil {
 					r.failed(fmt.Errorf("run %d: %w", n, err))
 				}
 			}
@@ -326,7 +443,7 @@ func raceOn(t *testing.T, base string) {
 	close(stop)
 	editors.Wait()
 	for i := range r.held {
-		if err := r.letGo(fmt.Sprint("last", i)); err != nil {
+		if _, err := r.letGo(fmt.Sprint("last", i)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -345,7 +462,7 @@ func raceOn(t *testing.T, base string) {
 			gone++
 		default:
 			lost++
-			t.Errorf("%s, written to %s at %v, is lost (%s)", word, tok.name, tok.since, tok.how)
+			t.Errorf("%s, written to %s at %v, is lost (%s):%s", word, tok.name, tok.since, tok.how, r.since(tok.since, tok.name))
 		}
 	}
 	t.Logf("%d runs in %v: %d tokens, %d of them found, %d taken away by who may, %d lost; %v",
@@ -356,6 +473,23 @@ func raceOn(t *testing.T, base string) {
 	if left := f.leftovers(); strings.Contains(left, "race") {
 		t.Errorf("left: %s", left)
 	}
+}
+
+// startServer starts a server on the workspace, with a state directory beside the fixture's.
+func startServer(t *testing.T, f *fixture) *mcpclient.Client {
+	t.Helper()
+	cmd := exec.Command(*raceServer, "--workspace", f.dir)
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+f.state+"-servers")
+	client, err := mcpclient.Start(context.Background(), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
 }
 
 // tryRun is run for where the test can't be ended.

@@ -159,7 +159,7 @@ func (w *Workspace) landerOf(base *tree, r record) (l *lander, done bool, err er
 	}
 	l = &lander{
 		w: w, runID: r.Run, host: w.root, opened: r.Opened,
-		modes: map[string]inode{}, before: map[string]inode{}, moved: map[uint64]bool{}, taken: map[int]bool{},
+		modes: map[string]inode{}, lastPrint: map[uint64]int{}, moved: map[uint64]bool{}, taken: map[int]bool{},
 	}
 	if r.Marker != nil {
 		l.marker = &stamp{r.Marker.Sec, r.Marker.Nsec}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var require = flag.String("require", "", "comma-separated list of what the host must offer: userns, overlay")
+var require = flag.String("require", "", "comma-separated list of what the host must offer: userns, overlay, disk (one of a file, to mount)")
 
 // missing skips the test because the host does not offer something, or fails it where the flag says
 // that it must.

@@ -79,9 +79,6 @@ func (l *lander) giveBack(s step) error {
 			return l.landing.fail("remove", s.name(), unix.Unlinkat(l.landing.fd, s.name(), unix.AT_REMOVEDIR))
 		}
 	}
-	if err := l.noteBefore(parentPath(s.path)); err != nil {
-		return err
-	}
 	err = l.move(l.landing, s.name(), l.host, s.path, unix.RENAME_NOREPLACE)
 	if !is(err, unix.EEXIST, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
 		return err
@@ -96,9 +93,6 @@ func (l *lander) giveBack(s step) error {
 func (l *lander) swapBack(s step) (busy bool, err error) {
 	now, err := l.host.stat(s.path)
 	if err != nil {
-		return false, err
-	}
-	if err := l.noteBefore(parentPath(s.path)); err != nil {
 		return false, err
 	}
 	if now.ino == s.run.ino && now.kind == s.run.kind {
@@ -177,9 +171,6 @@ func (l *lander) withdrawFrom(path string, s step, now inode) (busy bool, err er
 	if changed {
 		l.note(path, "was changed while this run was landing and stays")
 		return false, nil
-	}
-	if err := l.noteBefore(parentPath(path)); err != nil {
-		return false, err
 	}
 	err = l.move(l.host, path, l.landing, s.name(), unix.RENAME_NOREPLACE)
 	if is(err, unix.ENOENT) {

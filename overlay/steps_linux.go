@@ -33,6 +33,7 @@ func (l *lander) takeAway(s step) error {
 	}
 	l.taken[s.index] = true
 	l.moved[s.host.ino] = true
+	l.leftUnder(now, got)
 	return nil
 }
 
@@ -105,7 +106,7 @@ func (l *lander) replaceDir(s step) error {
 	if err == nil {
 		err = l.host.parent(s.path, func(fd int, name string) error {
 			l.host.point()
-			return l.host.fail("remove", s.path, unix.Unlinkat(fd, name, unix.AT_REMOVEDIR))
+			return l.treadOn(fd, func() error { return l.host.fail("remove", s.path, unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)) })
 		})
 	}
 	if err == nil {
@@ -139,7 +140,7 @@ func (l *lander) putNew(s step) error {
 
 // swapIn exchanges what the run has with what the workspace has, and looks at what came out.
 func (l *lander) swapIn(s step) error {
-	held, _, err := l.holdAsJudged(s)
+	held, now, err := l.holdAsJudged(s)
 	defer held.release()
 	if err != nil {
 		return err
@@ -160,6 +161,7 @@ func (l *lander) swapIn(s step) error {
 	}
 	l.taken[s.index] = true
 	l.moved[s.host.ino] = true
+	l.leftUnder(now, got)
 	return l.noteStamp(s, s.path)
 }
 
@@ -256,7 +258,7 @@ func (l *lander) applyMode(s step) error {
 // move renames, and where the mode of a directory forbids that, as it does not forbid a write to a
 // file in it, makes the directory writable for that long.
 func (l *lander) move(from *tree, fromPath string, to *tree, toPath string, flags uint) error {
-	err := move(from, fromPath, to, toPath, flags)
+	err := l.rename(from, fromPath, to, toPath, flags)
 	if !is(err, unix.EACCES) {
 		return err
 	}
@@ -268,8 +270,20 @@ func (l *lander) move(from *tree, fromPath string, to *tree, toPath string, flag
 	if flags&unix.RENAME_EXCHANGE != 0 {
 		restoreOther = l.allowMove(to, toPath, from, fromPath)
 	}
-	err = move(from, fromPath, to, toPath, flags)
+	err = l.rename(from, fromPath, to, toPath, flags)
 	return errors.Join(err, restore(err), restoreOther(err))
+}
+
+// rename is move, with the footprint that it leaves in the workspace.
+func (l *lander) rename(from *tree, fromPath string, to *tree, toPath string, flags uint) error {
+	rename := func() error { return move(from, fromPath, to, toPath, flags) }
+	switch l.host {
+	case from:
+		return l.tread(parentPath(fromPath), rename)
+	case to:
+		return l.tread(parentPath(toPath), rename)
+	}
+	return rename()
 }
 
 // allowMove makes a directory writable that is about to move. What it returns gives it its mode
@@ -291,7 +305,16 @@ func (l *lander) allowMove(from *tree, fromPath string, to *tree, toPath string)
 // it says so.
 func (l *lander) allow(t *tree, path string) {
 	i, err := t.stat(path)
-	if err != nil || i.kind != directory || i.mode&0o300 == 0o300 || t.chmod(path, i.mode|0o700) != nil {
+	if err != nil || i.kind != directory || i.mode&0o300 == 0o300 {
+		return
+	}
+	open := func() error { return t.chmod(path, i.mode|0o700) }
+	if t == l.host {
+		err = l.tread(path, open)
+	} else {
+		err = open()
+	}
+	if err != nil {
 		return
 	}
 	if _, known := l.modes[path]; !known && t == l.host {

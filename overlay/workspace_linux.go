@@ -206,7 +206,14 @@ func (w *Workspace) closeScratch() error {
 
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {
-	err := errors.Join(w.closeGits(), w.changeRoot(w.closeScratch))
+	locked := false
+	err := errors.Join(w.closeGits(), w.changeRoot(func() error {
+		locked = true
+		return w.closeScratch()
+	}))
+	if !locked {
+		w.scratch.leave() // the next server removes it
+	}
 	if w.views != nil {
 		w.left = append(w.left, w.views)
 	}

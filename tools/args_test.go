@@ -48,16 +48,29 @@ func TestArguments(t *testing.T) {
 			readShell, `{"command":"x","cwd":null,"env":null,"timeout_seconds":null,"on_failure":null,"stdin":null}`,
 			Request{Tool: "run_shell", Command: "x"},
 		},
-		"null beside code":     {readPython, `{"code":"1","file":null,"args":null}`, Request{Tool: "run_python", Code: "1"}},
-		"the longest time":     {readShell, `{"command":"x","timeout_seconds":3600}`, Request{Tool: "run_shell", Command: "x", Timeout: time.Hour}},
-		"commands may be long": {readShell, `{"command":"` + strings.Repeat("#", 1<<20) + `"}`, Request{Tool: "run_shell", Command: strings.Repeat("#", 1<<20)}},
-		"code may be long":     {readPython, `{"code":"` + strings.Repeat("#", 1<<20) + `"}`, Request{Tool: "run_python", Code: strings.Repeat("#", 1<<20)}},
-		"an odd name inside":   {readShell, `{"command":"x","cwd":"..x/...\ny"}`, Request{Tool: "run_shell", Command: "x", Cwd: "..x/...\ny"}},
+		"null beside code":         {readPython, `{"code":"1","file":null,"args":null}`, Request{Tool: "run_python", Code: "1"}},
+		"the longest time":         {readShell, `{"command":"x","timeout_seconds":3600}`, Request{Tool: "run_shell", Command: "x", Timeout: time.Hour}},
+		"commands may be long":     {readShell, `{"command":"` + strings.Repeat("#", 1<<20) + `"}`, Request{Tool: "run_shell", Command: strings.Repeat("#", 1<<20)}},
+		"code may be long":         {readPython, `{"code":"` + strings.Repeat("#", 1<<20) + `"}`, Request{Tool: "run_python", Code: strings.Repeat("#", 1<<20)}},
+		"an answer before the end": {readShell, `{"command":"x","wait_seconds":5}`, Request{Tool: "run_shell", Command: "x", Wait: 5 * time.Second}},
+		"waiting on":               {readShell, `{"run_id":"7f","wait_seconds":"5","command":null}`, Request{Tool: "run_shell", RunID: "7f", Wait: 5 * time.Second}},
+		"an end":                   {readPython, `{"run_id":"7f","stop":true}`, Request{Tool: "run_python", RunID: "7f", Stop: true}},
+		"an end as a string":       {readPython, `{"run_id":"7f","stop":"true"}`, Request{Tool: "run_python", RunID: "7f", Stop: true}},
+		"output from somewhere":    {readPython, `{"run_id":"7f","offset":70}`, Request{Tool: "run_python", RunID: "7f", Offset: 70}},
+		"an odd name inside":       {readShell, `{"command":"x","cwd":"..x/...\ny"}`, Request{Tool: "run_shell", Command: "x", Cwd: "..x/...\ny"}},
 	} {
 		got, err := c.read(c.args)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if d := cmp.Diff(c.want, got); d != "" {
+			continue
+		}
+		if c.want.Wait == 0 {
+			c.want.Wait = -time.Second // left out
+		}
+		if c.want.Offset == 0 {
+			c.want.Offset = -1
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
@@ -70,25 +83,31 @@ func TestArgumentErrors(t *testing.T) {
 		args string
 		want string
 	}{
-		{readShell, ``, `command: is missing; takes a string`},
-		{readShell, `{}`, `command: is missing; takes a string`},
-		{readShell, `null`, `command: is missing; takes a string`},
-		{readShell, `{"command":null}`, `command: is missing; takes a string`},
-		{readShell, `{"command":""}`, `command: is empty; takes what to run`},
+		{readShell, ``, `command: is missing; takes what to run, or give run_id, a run that goes on`},
+		{readShell, `{"stop":true}`, `command: is missing; takes what to run, or give run_id, a run that goes on; stop: needs run_id, the run to end`},
+		{readShell, `{"command":"x","stop":true}`, `stop: needs run_id, the run to end`},
+		{readShell, `{"command":"x","offset":0}`, `offset: needs run_id, the run whose output to read`},
+		{readShell, `{"run_id":"7f","command":"x","cwd":"y"}`, `command: is given beside run_id; with it take only stop, offset and wait_seconds; cwd: is given beside run_id; with it take only stop, offset and wait_seconds`},
+		{readShell, `{"run_id":"7f","stop":true,"offset":1}`, `offset: is given beside stop; takes one of them`},
+		{readShell, `{"run_id":"7f","stop":"perhaps"}`, `stop: takes true or false`},
+		{readShell, `{"command":"x","wait_seconds":-1}`, `wait_seconds: -1 is out of range; takes a whole number from 0`},
+		{readShell, `{}`, `command: is missing; takes what to run, or give run_id, a run that goes on`},
+		{readShell, `null`, `command: is missing; takes what to run, or give run_id, a run that goes on`},
+		{readShell, `{"command":null}`, `command: is missing; takes what to run, or give run_id, a run that goes on`},
+		{readShell, `{"command":""}`, `command: is missing; takes what to run, or give run_id, a run that goes on`},
 		{readShell, `{"command":" \n"}`, `command: is empty; takes what to run`},
 		{readShell, `{"command":["ls"]}`, `command: takes a string`},
 		{readShell, `{"command":5}`, `command: takes a string`},
 		{readShell, `{"command":"a\u0000b"}`, `command: takes no NUL character`},
 		{readShell, `{"command":"x","cwd":"` + strings.Repeat("x", 200_000) + `"}`, `cwd: is 200,000 bytes long; takes at most 130,816`},
-		{readShell, `[1]`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure, environment`},
-		{readShell, `"x"`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure, environment`},
+		{readShell, `[1]`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
+		{readShell, `"x"`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
 		{readShell, `{"command":"x","tiemout_seconds":3}`, `tiemout_seconds: unknown argument; did you mean timeout_seconds?`},
 		{readShell, `{"command":"x","timeout":3}`, `timeout: unknown argument; did you mean timeout_seconds?`},
 		{readShell, `{"command":"x","Cwd":"a"}`, `Cwd: unknown argument; did you mean cwd?`},
-		{readShell, `{"cmd":"x"}`, `cmd: unknown argument; did you mean command?; command: is missing; takes a string`},
-		{readShell, `{"command":"x","run_in_background":true}`, `run_in_background: unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, environment`},
-		{readShell, `{"command":"x","a\nb\u202e":1}`, `"a\nb\u202e": unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, environment`},
-		{readShell, `{"command":"x","run_id":"1"}`, `run_id: unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, environment`},
+		{readShell, `{"cmd":"x"}`, `cmd: unknown argument; did you mean command?`},
+		{readShell, `{"command":"x","run_in_background":true}`, `run_in_background: unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
+		{readShell, `{"command":"x","a\nb\u202e":1}`, `"a\nb\u202e": unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
 		{readShell, `{"command":"x","timeout_seconds":-1}`, `timeout_seconds: -1 is out of range; takes ` + seconds},
 		{readShell, `{"command":"x","timeout_seconds":0}`, `timeout_seconds: 0 is out of range; takes ` + seconds},
 		{readShell, `{"command":"x","timeout_seconds":3601}`, `timeout_seconds: 3601 is out of range; takes ` + seconds},
@@ -107,14 +126,14 @@ func TestArgumentErrors(t *testing.T) {
 		{readShell, `{"command":"x","cwd":"../../.."}`, `cwd: "../../.." leads out of the workspace; takes a path inside it`},
 		{readShell, `{"command":"x","cwd":"a/../.."}`, `cwd: "a/../.." leads out of the workspace; takes a path inside it`},
 		{readShell, `{"command":"x","cwd":"a\u0000"}`, `cwd: takes no NUL character`},
-		{readShell, `{"command":"","cwd":"..","env":{"1":""}}`, `command: is empty; takes what to run; cwd: ".." leads out of the workspace; takes a path inside it; env: "1" is not a name of a variable; takes letters, digits and _, not beginning with a digit`},
-		{readPython, `{}`, `code: is missing; takes the program to run, or give file, a program in the workspace`},
+		{readShell, `{"command":" ","cwd":"..","env":{"1":""}}`, `command: is empty; takes what to run; cwd: ".." leads out of the workspace; takes a path inside it; env: "1" is not a name of a variable; takes letters, digits and _, not beginning with a digit`},
+		{readPython, `{}`, `code: is missing; takes the program to run, or give file, a program in the workspace, or run_id, a run that goes on`},
 		{readPython, `{"code":"1","file":"x.py"}`, `code: is given beside file; takes one of them`},
 		{readPython, `{"code":"\n"}`, `code: is empty; takes what to run`},
 		{readPython, `{"file":"../x.py"}`, `file: "../x.py" leads out of the workspace; takes a path inside it`},
 		{readPython, `{"code":"1","args":"-v"}`, `args: takes an array of strings`},
 		{readPython, `{"code":"1","args":[1]}`, `args: takes an array of strings`},
-		{readPython, `{"command":"x"}`, `command: unknown argument; there are code, file, args, cwd, stdin, env, timeout_seconds, on_failure, environment`},
+		{readPython, `{"command":"x"}`, `command: unknown argument; there are code, file, args, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
 	} {
 		r, err := c.read(c.args)
 		if err == nil {

@@ -100,9 +100,6 @@ func (l Limits) Validate() error {
 func (l Limits) Unsupported() []string {
 	var keys []string
 	d := DefaultLimits()
-	if l.Wait != d.Wait {
-		keys = append(keys, "limits.wait")
-	}
 	if l.CPU != d.CPU {
 		keys = append(keys, "limits.cpu")
 	}

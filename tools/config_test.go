@@ -52,7 +52,7 @@ func TestLimitsOutOfRange(t *testing.T) {
 func TestLimitsWithoutFunction(t *testing.T) {
 	l := DefaultLimits()
 	l.Wait, l.CPU, l.Enforce = units.Duration(time.Second), 2, "strict"
-	if keys := l.Unsupported(); !slices.Equal(keys, []string{"limits.wait", "limits.cpu"}) {
+	if keys := l.Unsupported(); !slices.Equal(keys, []string{"limits.cpu"}) {
 		t.Errorf("%q", keys)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"sync"
 	"unicode/utf8"
 
@@ -127,6 +126,7 @@ func (c *conn) message(ctx context.Context, raw []byte, reply func(answer []byte
 // call starts a tools/call.
 func (c *conn) call(ctx context.Context, m message, raw []byte, reply func([]byte)) {
 	key, size := idKey(m.ID), len(raw)+callSize
+	conversation := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	open := &openCall{cancel: cancel}
 	if why := c.open(key, open, size); why != "" {
@@ -139,11 +139,13 @@ func (c *conn) call(ctx context.Context, m message, raw []byte, reply func([]byt
 		token:  progressToken(m.Params),
 		notify: c.out.offer,
 		room:   c.out.throttle,
+
+		conversation: conversation,
 	}
 	ctx = context.WithValue(ctx, callKey{}, this)
 	go func() {
 		defer c.ended()
-		defer this.ticket.leave()
+		defer this.ticket.callEnded()
 		defer cancel(nil)
 		answer := c.handle(ctx, m, raw)
 		if c.close(key, size) {
@@ -227,7 +229,7 @@ func (c *conn) cancel(params json.RawMessage) {
 func (c *conn) handle(ctx context.Context, m message, raw []byte) (line []byte) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.server.log.Error("a request failed by a bug", "method", m.Method, "panic", r, "stack", string(debug.Stack()))
+			c.server.panicked(m.Method, r)
 			line = failure(m.ID, mcp.INTERNAL_ERROR, "internal error; the server's log says more")
 		}
 	}()

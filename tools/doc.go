@@ -37,6 +37,8 @@
 //	line -> message -> ticket -> arguments -> its turn -> Runner.Run -> result -> outbox
 //	                                              progress ------------------------^
 //
+// What is between the arguments and the result is a job, which can outlive its call: see job.
+//
 // The outbox is one more goroutine, the only one that writes. The Runner is opened by the first call
 // whose turn it is, after the client was asked for its roots if nothing else names the workspace.
 //

@@ -31,9 +31,12 @@ type fakeRunner struct {
 	describe string
 	permit   error
 	busy     chan struct{} // takes a token when a command "block" has begun
+	print    chan string   // what a command "print" prints, until it is "end"
 }
 
-func newFakeRunner() *fakeRunner { return &fakeRunner{busy: make(chan struct{}, 100)} }
+func newFakeRunner() *fakeRunner {
+	return &fakeRunner{busy: make(chan struct{}, 100), print: make(chan string)}
+}
 
 func (f *fakeRunner) Run(ctx context.Context, r Request, progress func(string)) (Result, error) {
 	what := r.Command + r.Code
@@ -56,6 +59,25 @@ func (f *fakeRunner) Run(ctx context.Context, r Request, progress func(string)) 
 		f.busy <- struct{}{}
 		<-ctx.Done()
 		return Result{Status: StatusCancelled, WorkspaceLine: "workspace: discarded 1 change (cancelled)"}, nil
+	case "print":
+		out := NewOutput(1 << 10)
+		r.Printing(out)
+		f.busy <- struct{}{}
+		for {
+			select {
+			case text := <-f.print:
+				if text == "end" {
+					result := exited(0, "")
+					result.RunID = r.ID
+					result.Output, result.OutputDroppedBytes = out.Snapshot()
+					return result, nil
+				}
+				_, _ = out.Write([]byte(text))
+				progress(out.LastLine())
+			case <-ctx.Done():
+				return Result{Status: StatusCancelled, Output: out.String()}, nil
+			}
+		}
 	case "stubborn": // ends long after it was cancelled
 		f.busy <- struct{}{}
 		<-ctx.Done()

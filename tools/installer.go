@@ -102,7 +102,7 @@ func (in *installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error)
 // spec describes a step's sandbox, and gives the directories that it writes to.
 func (in *installer) spec(s envs.Step) (spec sandbox.Spec, written []string, err error) {
 	spec = sandbox.Spec{
-		ID: "install-" + newRunID(), Argv: s.Argv, Env: s.Env, Dir: s.Dir,
+		ID: "install-" + NewRunID(), Argv: s.Argv, Env: s.Env, Dir: s.Dir,
 		UID: in.identity.UID, GID: in.identity.GID,
 		Mounts: slices.Clone(in.system), Limits: in.limits.sandbox(), Network: sandbox.NetworkNone,
 	}

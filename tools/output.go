@@ -25,6 +25,7 @@ type Output struct {
 	tail  ring
 	total int64  // bytes of final text so far, kept or not
 	last  []byte // the last line of final text that was not blank
+	whole keptText
 }
 
 // maxLastLine is how many characters of a line progress shows.
@@ -50,7 +51,9 @@ func (o *Output) Write(p []byte) (int, error) {
 
 // commit takes text that is final.
 func (o *Output) commit(text []byte) {
-	o.total += int64(len(text))
+	if o.total += int64(len(text)); o.total > int64(o.limit) {
+		o.whole.add(text, func() []byte { return append(bytes.Clone(o.head), o.tail.bytes()...) })
+	}
 	o.remember(text)
 	if room := o.headSize() - len(o.head); room > 0 {
 		n := min(room, len(text))
@@ -81,10 +84,16 @@ func (o *Output) Snapshot() (text string, dropped int64) {
 		n := min(room, len(tail))
 		head, tail = append(bytes.Clone(head), tail[:n]...), tail[n:]
 	}
+	return o.clipped(head, tail, o.total+int64(len(pending)))
+}
+
+// clipped joins the beginning and the end of a text of size bytes, with a line between them that says how many
+// are missing.
+func (o *Output) clipped(head, tail []byte, size int64) (text string, dropped int64) {
 	if len(tail) > o.tail.size {
 		tail = tail[len(tail)-o.tail.size:]
 	}
-	dropped = o.total + int64(len(pending)) - int64(len(head)+len(tail))
+	dropped = size - int64(len(head)+len(tail))
 	if dropped == 0 {
 		return string(head) + string(tail), 0
 	}

@@ -119,6 +119,7 @@ func (p Policy) instructions() string {
 		b.WriteString("- Calls share nothing but the workspace: no variables, no working directory, no background processes, no files in /tmp or the home directory. Put what belongs together into one call; write what is to last into the workspace.\n")
 		b.WriteString("- A file that someone else changed while a run was going is not overwritten: the result names it as a conflict, and where the run's version is. Changes of files that make the host run something (git hooks, editor settings and the like) are withheld and named.\n")
 	}
+	b.WriteString("- A call that answers \"running run_id=…\" has not ended: call again with that run_id to wait on, or with stop=true to end it.\n")
 	if p.Order == "parallel" {
 		b.WriteString("- Calls that are sent at once run side by side; send those that build on each other one after the other.\n")
 	} else if p.LandOn == "review" || p.Through {

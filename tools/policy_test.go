@@ -109,8 +109,8 @@ func TestSchemaFollowsTheLimits(t *testing.T) {
 	if d := cmp.Diff(want, schema.Properties["timeout_seconds"]); d != "" {
 		t.Errorf("timeout_seconds (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]string{"command"}, schema.Required); d != "" {
-		t.Errorf("required (-want +got):\n%s", d)
+	if len(schema.Required) > 0 { // a command, or a run that goes on
+		t.Errorf("required: %q", schema.Required)
 	}
 	if schema.Additional == nil || *schema.Additional {
 		t.Error("the schema takes arguments that it does not name")

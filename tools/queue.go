@@ -22,6 +22,7 @@ type ticket struct {
 	turn   chan struct{} // closed when it is this ticket's turn
 	called bool          // under q.mu: it is or was this ticket's turn
 	gone   bool          // under q.mu: it was given back
+	handed bool          // under q.mu: who holds it now gives it back
 }
 
 func newQueue(size int) *queue { return &queue{size: size} }
@@ -57,6 +58,23 @@ func (t *ticket) wait(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// handOver makes the place outlive the call that took it.
+func (t *ticket) handOver() {
+	t.q.mu.Lock()
+	defer t.q.mu.Unlock()
+	t.handed = true
+}
+
+// callEnded gives the place back unless it was handed over.
+func (t *ticket) callEnded() {
+	t.q.mu.Lock()
+	handed := t.handed
+	t.q.mu.Unlock()
+	if !handed {
+		t.leave()
 	}
 }
 

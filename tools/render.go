@@ -22,7 +22,7 @@ func (r Result) Text() string {
 		b.WriteString(oneLine(s))
 		b.WriteByte('\n')
 	}
-	if r.Output != "" && (r.Status == StatusRefused || r.Status == StatusError) {
+	if r.Output != "" && (r.Status == StatusRefused || r.Status == StatusError || r.Status == StatusRunning) {
 		line("exit=" + r.Status) // else a line "exit=0" in the output would be the last one
 	}
 	line(r.ending())
@@ -39,6 +39,9 @@ func (r Result) Text() string {
 	}
 	if r.EndedProcesses > 0 {
 		line("ended: " + counted(r.EndedProcesses, "background process", "background processes"))
+	}
+	if r.OutputFile != "" {
+		line(fmt.Sprintf("note: all of the output can be read with run_id=%q and offset=0; it is in %s of the user's machine", r.RunID, r.OutputFile))
 	}
 	for _, note := range r.Notes {
 		line("note: " + note)
@@ -58,6 +61,8 @@ func (r Result) ending() string {
 		return "exit=signal " + r.Signal
 	case StatusLimit:
 		return "exit=limit " + r.Limit
+	case StatusRunning:
+		return "running run_id=" + r.RunID
 	case StatusRefused, StatusError:
 		if r.Status == StatusRefused {
 			return "refused: " + r.Reason

@@ -16,6 +16,7 @@ const (
 	StatusSignaled  Status = "signaled"  // it was ended by a signal that was not ours; see Signal
 	StatusCancelled Status = "cancelled" // it was ended because the client or the server gave up
 	StatusLimit     Status = "limit"     // it was ended because it reached a limit; see Limit
+	StatusRunning   Status = "running"   // it goes on, and lands when it ends; see RunID
 	StatusRefused   Status = "refused"   // it never started, for a reason outside the call; see Reason
 	StatusError     Status = "error"     // it never started, or its end is unknown; see Reason
 
@@ -36,6 +37,8 @@ type Result struct {
 	// Output and OutputDroppedBytes are what [Output.Snapshot] gives.
 	Output             string `json:"output"`
 	OutputDroppedBytes int64  `json:"output_dropped_bytes"`
+	// OutputFile is a file of the host with the whole output, if bytes were dropped and it is kept.
+	OutputFile string `json:"output_file,omitempty"`
 
 	Workspace Workspace `json:"workspace"`
 	Network   Network   `json:"network"`
@@ -111,7 +114,9 @@ func Refused(reason string) Result { return Result{Status: StatusRefused, Reason
 func Failed(reason string) Result { return Result{Status: StatusError, Reason: reason} }
 
 // IsError reports whether the call failed as a call. An exit status, zero or not, is a result.
-func (r Result) IsError() bool { return r.Status != StatusExited && r.Status != StatusDone }
+func (r Result) IsError() bool {
+	return r.Status != StatusExited && r.Status != StatusRunning && r.Status != StatusDone
+}
 
 // structured returns r as a client's structured content: with the reason, and without a null.
 func (r Result) structured() Result {

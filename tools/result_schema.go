@@ -7,14 +7,15 @@ import "encoding/json"
 var resultSchema = json.RawMessage(`{
   "type": "object",
   "properties": {
-    "status": {"type": "string", "enum": ["exited", "timeout", "signaled", "cancelled", "limit", "refused", "error", "done", "approval_required"]},
+    "status": {"type": "string", "enum": ["exited", "timeout", "signaled", "cancelled", "limit", "running", "refused", "error", "done", "approval_required"]},
     "exit_code": {"type": "integer", "description": "With status exited."},
     "signal": {"type": "string", "description": "The signal that ended the command, with status signaled."},
     "limit": {"type": "string", "enum": ["processes", "memory", "disk"], "description": "A limit that was reached."},
-    "run_id": {"type": "string"},
+    "run_id": {"type": "string", "description": "With status running: names the run in later calls."},
     "duration_ms": {"type": "integer", "minimum": 0},
     "output": {"type": "string", "description": "Standard output and standard error as they came; the middle is cut out if it is long."},
     "output_dropped_bytes": {"type": "integer", "minimum": 0},
+    "output_file": {"type": "string", "description": "Where the user's machine has all of the output while this conversation lasts, if bytes were dropped. Runs do not see it; read it with run_id and offset."},
     "workspace": {
       "type": "object",
       "description": "Paths are relative to the workspace.",

@@ -10,7 +10,16 @@ import (
 
 // Request is one call of run_shell or run_python after its arguments were checked.
 type Request struct {
-	Tool       string // "run_shell" | "run_python"
+	Tool string // "run_shell" | "run_python"
+
+	// RunID names a run that goes on, which the call waits for; what to run is not given then. Stop ends it.
+	// Offset, if not negative, asks for its output from there on.
+	RunID  string
+	Stop   bool
+	Offset int64
+	// Wait is how long the call waits for its run; negative: the default.
+	Wait time.Duration
+
 	Command    string // run_shell
 	Code, File string // run_python: one of them
 	Args       []string
@@ -26,6 +35,9 @@ type Request struct {
 
 	// Tee also gets the output, as it comes and byte for byte; nil for none.
 	Tee io.Writer
+	// ID is the run's; "" is a new one. Printing, if not nil, is called with its output before it begins.
+	ID       string
+	Printing func(out *Output)
 }
 
 // Runner does one run after the other, or several at once, in one workspace. It is safe for
@@ -60,5 +72,5 @@ type Runner interface {
 // Opener opens the Runner of a workspace once it is known, at the first call. roots are the URIs
 // of the client's roots, whatever their scheme, nil if the client has none or was not asked. The
 // text of its error is shown to the model as a refusal, so it holds cause and mend; the next call
-// tries again. ctx is the call's and ends with it.
+// tries again. ctx is the run's and ends with it.
 type Opener func(ctx context.Context, roots []string) (Runner, error)

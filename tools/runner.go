@@ -101,8 +101,14 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 	running, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
-	id := newRunID()
+	id := r.ID
+	if id == "" {
+		id = NewRunID()
+	}
 	out := NewOutput(w.policy.Limits.Output)
+	if r.Printing != nil {
+		r.Printing(out)
+	}
 	result, err := w.transact(ctx, running, id, r, sandboxOutput(out, r.Tee, progress))
 	result.RunID = id
 	result.Output, result.OutputDroppedBytes = out.Snapshot()
@@ -311,8 +317,8 @@ func describe(r Request) string {
 	return r.Tool
 }
 
-// newRunID names a run: eight hexadecimal digits.
-func newRunID() string {
+// NewRunID makes the name of a new run: eight hexadecimal digits.
+func NewRunID() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])

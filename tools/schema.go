@@ -42,9 +42,9 @@ type fieldKind string
 const (
 	kindString  fieldKind = "a string"
 	kindNumber  fieldKind = "a whole number"
-	kindBool    fieldKind = "true or false"
 	kindStrings fieldKind = "an array of strings"
 	kindEnv     fieldKind = "an object whose values are strings"
+	kindBool    fieldKind = "true or false"
 )
 
 // fieldsOf reads the tags of a parameters struct. A struct that it cannot read is a bug of ours.

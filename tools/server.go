@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -25,15 +30,23 @@ type Options struct {
 
 	// Log takes what a person who looks for a fault needs; nil is nothing.
 	Log *slog.Logger
+
+	// OutputFile makes a file for the output of a run that is too long for a result. It is removed when the
+	// conversation ends, or long after the run. nil keeps no such output.
+	OutputFile func(name string) (*os.File, error)
 }
 
 // Server is the tools for one conversation; [Serve] connects it to a client.
 type Server struct {
-	opts  Options
-	log   *slog.Logger
-	mcp   *server.MCPServer
-	queue *queue
-	every time.Duration // between two progress notifications
+	opts   Options
+	log    *slog.Logger
+	mcp    *server.MCPServer
+	queue  *queue // the order of calls
+	places *queue // how many run at once
+	jobs   jobs
+	files  sync.Mutex    // held while opts.OutputFile makes one
+	every  time.Duration // between two progress notifications
+	ending atomic.Bool   // the client sends nothing more
 
 	// opened guards runner: its one token is there when nobody is opening it. It is a channel because
 	// a call that waits for it can be cancelled.
@@ -45,14 +58,15 @@ type Server struct {
 
 // New makes a Server.
 func New(opts Options) *Server {
-	size := 1
+	order := 1
 	if opts.Policy.Order == "parallel" {
-		size = max(1, opts.Policy.Limits.Runs)
+		order = math.MaxInt
 	}
 	s := &Server{
 		opts:   opts,
 		log:    opts.Log,
-		queue:  newQueue(size),
+		queue:  newQueue(order),
+		places: newQueue(max(1, opts.Policy.Limits.Runs)),
 		every:  time.Second,
 		opened: make(chan struct{}, 1),
 	}
@@ -63,11 +77,13 @@ func New(opts Options) *Server {
 	s.mcp = server.NewMCPServer("airlock", opts.Version,
 		server.WithTitle("airlock"),
 		server.WithToolCapabilities(false),
+		server.WithResourceCapabilities(false, false),
 		server.WithInstructions(opts.Policy.instructions()),
 	)
 	for _, t := range offered(opts.Tools, opts.Policy) {
 		s.mcp.AddTool(t.Tool, s.handler(t))
 	}
+	s.mcp.AddResourceTemplate(outputTemplate(), s.readOutput)
 	return s
 }
 
@@ -77,6 +93,8 @@ type call struct {
 	token  json.RawMessage           // the progress token as the client wrote it; nil if it wants no progress
 	notify func(line []byte)         // sends a notification, or drops it if the client does not keep up
 	room   func(ctx context.Context) // waits while the client is far behind in reading
+
+	conversation context.Context // what a run lives in that outlives its call
 }
 
 type callKey struct{}
@@ -98,35 +116,27 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		if s.mustAskFirst(ctx, req) {
 			return server.NewInputRequestBuilder("").Roots(rootsInput).ToolResult(), nil
 		}
-		return toolResult(s.run(ctx, c, r, req)), nil
+		return toolResult(s.serve(ctx, c, r, req)), nil
 	}
 }
 
-// run does one call that has good arguments: it waits for its turn, and opens the Runner if this is
-// the first.
-func (s *Server) run(ctx context.Context, c call, r Request, req mcp.CallToolRequest) Result {
+// serve does one call that has good arguments.
+func (s *Server) serve(ctx context.Context, c call, r Request, req mcp.CallToolRequest) Result {
+	if r.RunID != "" {
+		return s.follow(ctx, c, r)
+	}
 	p := startProgress(c.token, s.every, c.notify)
 	defer p.stop()
-	if err := c.ticket.wait(ctx); err != nil {
-		return Result{Status: StatusCancelled, Notes: []string{"The call never started."}}
-	}
-	c.room(ctx)
-	runner, news, err := s.open(ctx, req)
+	j, err := s.start(c, r, req, p)
 	if err != nil {
-		s.log.Warn("no run is possible", "err", err)
-		return Refused(err.Error())
+		return Failed(err.Error())
 	}
-	var result Result
-	if err := runner.Permit(r); err != nil {
-		result = Refused(err.Error())
-	} else if result, err = runner.Run(ctx, r, p.take()); err != nil {
-		s.log.Error("a run failed", "tool", r.Tool, "err", err)
-		result = Failed("internal error: " + err.Error())
-	}
-	if news != "" {
-		result.Notes = append(result.Notes, news)
-	}
-	return result
+	return s.await(ctx, j, s.waitOf(r), p)
+}
+
+// panicked notes a bug that failed one request only. It is called in the deferred function that recovered.
+func (s *Server) panicked(what string, cause any) {
+	s.log.Error("a request failed by a bug", "method", what, "panic", cause, "stack", string(debug.Stack()))
 }
 
 // open returns the Runner, and what the model must hear of it that no description said.
@@ -157,8 +167,9 @@ func (s *Server) open(ctx context.Context, req mcp.CallToolRequest) (r Runner, n
 	return s.runner, news, nil
 }
 
-// close closes the Runner, if there is one.
+// close ends what still runs, and closes the Runner, if there is one.
 func (s *Server) close(ctx context.Context) error {
+	s.jobs.end(ctx, errInputEnded)
 	select {
 	case <-s.opened:
 		defer func() { s.opened <- struct{}{} }()

@@ -27,8 +27,8 @@ var errInputEnded = errors.New("the client has closed its end of the input")
 //
 // It ends in one of three ways.
 //
-//   - in ends. The calls that were read are answered first, those that end within limits.wait; then the
-//     rest is ended, discarded and answered. Serve returns nil.
+//   - in ends. The calls that were read are answered first, those that end within their wait; then the
+//     rest is ended, discarded and answered, and so are runs that go on without a call. Serve returns nil.
 //   - out has no reader any more. This is noticed at once, without a write, if out is a pipe or a
 //     socket. All runs are ended and discarded, and Serve returns [ErrClientGone].
 //   - ctx ends. All runs are ended and discarded, their calls are answered if the client still reads,
@@ -59,6 +59,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s *Server) error {
 	case err = <-read:
 	case <-ctx.Done():
 	}
+	s.ending.Store(true)
 	c.session.hangUp()
 	idle := c.drain()
 	late := time.AfterFunc(s.opts.Policy.Limits.Wait.Std(), func() { end(errInputEnded) })

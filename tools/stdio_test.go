@@ -189,7 +189,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 	opts.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	c := connect(t, New(opts))
 	c.send(shell("1", "panic") + "\n" + shell("2", "bug") + "\n" + shell("3", "echo fine"))
-	if r := decode(t, c.next()); r.Error == nil || r.Error.Code != -32603 || strings.Contains(r.Error.Message, "handler") {
+	if r := decode(t, c.next()); r.text() != "error: internal error; the server's log says more\nworkspace: no changes" || !r.Result.IsError {
 		t.Errorf("a panic is answered with %+v", r)
 	}
 	if r := decode(t, c.next()); r.text() != "error: internal error: a bug\nworkspace: no changes" || !r.Result.IsError {
