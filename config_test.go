@@ -126,7 +126,7 @@ func TestUserFileFaults(t *testing.T) {
 		{"bad pattern", "[network]\nallow = [\"a b\"]\n", `FILE:2: network.allow: "a b": a host can't hold ' '`},
 		{"bad tool", "[tools]\ndisable = [\"shell\"]\n", `FILE:2: tools.disable: "shell" is not a tool; there are run_shell, run_python, package_install, python_env`},
 		{"timeouts that do not fit", "[limits]\nmax_timeout = \"1m\"\n", `FILE:2: limits.timeout: 2m is more than limits.max_timeout, which is 1m`},
-		{"not supported", "\n[packages]\napprove = \"never\"\nallow = [\"six\"]\n", "FILE:3: packages.approve: not supported yet\nFILE:4: packages.allow: not supported yet"},
+		{"not supported", "\n[packages.r]\nrepo = \"https://r.test\"\n", "FILE:3: packages.r.repo: not supported yet"},
 		{"direct alone", "[sandbox]\nbackend = \"direct\"\n", `FILE:2: sandbox.backend: "direct" isolates nothing; write workspace.mode = "direct" and network.mode = "allow" beside it to say that you know, or take another backend`},
 		{"direct with half of it", "[sandbox]\nbackend = \"direct\"\n[workspace]\nmode = \"direct\"\n", `FILE:2: sandbox.backend: "direct" isolates nothing; write network.mode = "allow" beside it to say that you know, or take another backend`},
 		{"bad glob", "[sandbox]\nhide = [\".env\",\n  \"a/../b\"]\n", `FILE:2: sandbox.hide[1]: "a/../b" is not a glob: it holds the name ".."`},

@@ -44,6 +44,9 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 		notes = append(notes, "Runs have no cache that lasts here: "+err.Error()+".")
 	}
 	options.View = view
+	if options.Packages, err = o.packageOptions(p, &system, view, uid); err != nil {
+		return nil, errors.Join(err, options.Backend.Close())
+	}
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Cache = options.Cache != nil
 	options.Network = o.network.current
@@ -120,6 +123,7 @@ func (s settings) describe() tools.Policy {
 		Hides:    len(s.Sandbox.Hide) > 0,
 		Cache:    s.Sandbox.Cache != "" && !s.Unconfined(),
 		LandOn:   s.Workspace.LandOn,
+		Packages: !s.Unconfined() && s.Packages.Approve != "never" && !slices.Contains(s.Tools.Disable, "package_install"),
 		Network:  s.Network.Mode,
 		Allow:    s.Network.Allow,
 		Order:    s.Workspace.Order,

@@ -3,6 +3,7 @@ package envs
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -89,12 +90,6 @@ func (p Packages) Validate() error {
 func (p Packages) Unsupported() []string {
 	d := DefaultPackages()
 	return keysOf([]setKey{
-		{"packages.approve", p.Approve != d.Approve},
-		{"packages.allow", len(p.Allow) > 0},
-		{"packages.deny", len(p.Deny) > 0},
-		{"packages.index", p.Index != d.Index},
-		{"packages.hosts", !slices.Equal(p.Hosts, d.Hosts)},
-		{"packages.cert", p.Cert != d.Cert},
 		{"packages.r.repo", p.R.Repo != d.R.Repo},
 	})
 }
@@ -110,13 +105,8 @@ func (p Python) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Unsupported names the keys that are set to something that has no function in this version.
-func (p Python) Unsupported() []string {
-	return keysOf([]setKey{
-		{"python.deps", len(p.Deps) > 0},
-		{"python.base", len(p.Base) > 0},
-	})
-}
+// Unsupported names the keys that are set to something that has no function in this version: none.
+func (p Python) Unsupported() []string { return nil }
 
 type setKey struct {
 	key string
@@ -151,10 +141,8 @@ var requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?`
 	`( ?; ?[A-Za-z0-9_.'"<>=!~ ()-]+)?$`) // marker
 
 func checkRequirement(s string) error {
-	if len(s) > 512 || !requirement.MatchString(s) {
-		return errors.New(`not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`)
-	}
-	return nil
+	_, err := ParseRequirement(s)
+	return err
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[1-9][0-9]{0,4})?$`)
@@ -180,4 +168,18 @@ func checkAbs(s string) error {
 		return errors.New("not an absolute, clean path")
 	}
 	return nil
+}
+
+// Destinations are what an installer has to reach: the index, and Hosts. Each is "host:port", or a host alone
+// for the usual ports.
+func (p Packages) Destinations() []string {
+	var all []string
+	if u, err := url.Parse(p.Index); err == nil && u.Hostname() != "" {
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		}
+		all = append(all, net.JoinHostPort(u.Hostname(), port))
+	}
+	return append(all, p.Hosts...)
 }

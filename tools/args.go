@@ -98,11 +98,11 @@ func (f field) read(value json.RawMessage, into reflect.Value) error {
 		into.SetInt(n)
 		return err
 	case kindBool:
-		b, err := strconv.ParseBool(strings.Trim(string(value), `"`))
-		if err != nil {
+		text := strings.Trim(string(value), `"`)
+		if text != "true" && text != "false" {
 			return fmt.Errorf("takes %s", f.kind)
 		}
-		into.SetBool(b)
+		into.SetBool(text == "true")
 		return nil
 	case kindStrings:
 		var values []json.RawMessage

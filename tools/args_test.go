@@ -100,14 +100,14 @@ func TestArgumentErrors(t *testing.T) {
 		{readShell, `{"command":5}`, `command: takes a string`},
 		{readShell, `{"command":"a\u0000b"}`, `command: takes no NUL character`},
 		{readShell, `{"command":"x","cwd":"` + strings.Repeat("x", 200_000) + `"}`, `cwd: is 200,000 bytes long; takes at most 130,816`},
-		{readShell, `[1]`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset`},
-		{readShell, `"x"`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset`},
+		{readShell, `[1]`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
+		{readShell, `"x"`, `arguments: takes an object with command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
 		{readShell, `{"command":"x","tiemout_seconds":3}`, `tiemout_seconds: unknown argument; did you mean timeout_seconds?`},
 		{readShell, `{"command":"x","timeout":3}`, `timeout: unknown argument; did you mean timeout_seconds?`},
 		{readShell, `{"command":"x","Cwd":"a"}`, `Cwd: unknown argument; did you mean cwd?`},
 		{readShell, `{"cmd":"x"}`, `cmd: unknown argument; did you mean command?`},
-		{readShell, `{"command":"x","run_in_background":true}`, `run_in_background: unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset`},
-		{readShell, `{"command":"x","a\nb\u202e":1}`, `"a\nb\u202e": unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset`},
+		{readShell, `{"command":"x","run_in_background":true}`, `run_in_background: unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
+		{readShell, `{"command":"x","a\nb\u202e":1}`, `"a\nb\u202e": unknown argument; there are command, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
 		{readShell, `{"command":"x","timeout_seconds":-1}`, `timeout_seconds: -1 is out of range; takes ` + seconds},
 		{readShell, `{"command":"x","timeout_seconds":0}`, `timeout_seconds: 0 is out of range; takes ` + seconds},
 		{readShell, `{"command":"x","timeout_seconds":3601}`, `timeout_seconds: 3601 is out of range; takes ` + seconds},
@@ -133,7 +133,7 @@ func TestArgumentErrors(t *testing.T) {
 		{readPython, `{"file":"../x.py"}`, `file: "../x.py" leads out of the workspace; takes a path inside it`},
 		{readPython, `{"code":"1","args":"-v"}`, `args: takes an array of strings`},
 		{readPython, `{"code":"1","args":[1]}`, `args: takes an array of strings`},
-		{readPython, `{"command":"x"}`, `command: unknown argument; there are code, file, args, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset`},
+		{readPython, `{"command":"x"}`, `command: unknown argument; there are code, file, args, cwd, stdin, env, timeout_seconds, on_failure, wait_seconds, run_id, stop, offset, environment`},
 	} {
 		r, err := c.read(c.args)
 		if err == nil {

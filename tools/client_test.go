@@ -79,7 +79,7 @@ func TestAnotherClient(t *testing.T) {
 				}
 			}
 			slices.Sort(got)
-			if !slices.Equal(got, []string{"run_python", "run_shell"}) {
+			if !slices.Equal(got, []string{"package_install", "python_env", "run_python", "run_shell"}) {
 				t.Errorf("tools are %q", got)
 			}
 

@@ -41,7 +41,7 @@ const maxArgument = 100 << 10
 
 // compose makes the Spec of a run. There are no layers if the run writes to the workspace itself. The
 // error is for the model, and so is the note, which may be "".
-func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) (spec sandbox.Spec, note string, err error) {
+func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer, env surroundings) (spec sandbox.Spec, note string, err error) {
 	dir, err := w.view.inside("cwd", r.Cwd, true)
 	if err != nil {
 		return sandbox.Spec{}, "", err
@@ -68,9 +68,14 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 		spec.Mounts = append(spec.Mounts, linksTo(l.Via, layers)...)
 		spec.Mounts = append(spec.Mounts, mountOf(l))
 	}
-	env := w.view.Env
+	variables := env.onPath(w.view.Env)
+	mounts, err := env.mounts()
+	if err != nil {
+		return sandbox.Spec{}, "", err
+	}
+	spec.Mounts = append(spec.Mounts, mounts...)
 	if r.Tool == "run_python" {
-		mounts, argv, unused, err := w.python(r)
+		mounts, argv, unused, err := w.python(r, env)
 		if err != nil {
 			return sandbox.Spec{}, "", err
 		}
@@ -79,13 +84,13 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer) 
 		spec.Argv = argv
 		// Without this a program that is ended loses what it printed, and its standard output and
 		// standard error do not stand in the order in which they were written.
-		env = append(slices.Clone(env), "PYTHONUNBUFFERED=1")
+		variables = append(slices.Clone(variables), "PYTHONUNBUFFERED=1")
 	} else {
 		mounts, command := w.script(r.Command, ". "+scriptFile)
 		spec.Mounts = append(spec.Mounts, mounts...)
 		spec.Argv = []string{w.view.Shell, "-c", command}
 	}
-	spec.Env = withEnv(env, r.Env)
+	spec.Env = withEnv(variables, r.Env)
 	return spec, note, nil
 }
 
@@ -153,7 +158,28 @@ func (v View) absolute(argument, p string) (string, error) {
 
 // python gives what a run_python call executes, and a note where that is not the project's .venv although
 // there is one: what it holds cannot be imported then.
-func (w *WorkspaceRunner) python(r Request) (mounts []sandbox.Mount, argv []string, note string, err error) {
+func (w *WorkspaceRunner) python(r Request, env surroundings) (mounts []sandbox.Mount, argv []string, note string, err error) {
+	if env.tree != nil {
+		argv = []string{env.tree.Python()}
+	} else if mounts, argv, note, err = w.hostPython(); err != nil {
+		return nil, nil, "", err
+	}
+	if r.File != "" {
+		file, err := w.view.inside("file", r.File, false)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		argv = append(argv, file)
+	} else {
+		files, code := w.script(r.Code, "exec(compile(open('"+scriptFile+"', encoding='utf-8').read(), '"+scriptFile+"', 'exec'))")
+		mounts = append(mounts, files...)
+		argv = append(argv, "-c", code)
+	}
+	return mounts, append(argv, r.Args...), note, nil
+}
+
+// hostPython gives the interpreter of a run without an environment of airlock's.
+func (w *WorkspaceRunner) hostPython() (mounts []sandbox.Mount, argv []string, note string, err error) {
 	interpreter, err := envs.FindPython(w.view.Python)
 	if err != nil {
 		var none *envs.NotFoundError
@@ -172,19 +198,7 @@ func (w *WorkspaceRunner) python(r Request) (mounts []sandbox.Mount, argv []stri
 		}
 		mounts = append(mounts, bound...)
 	}
-	argv = []string{interpreter.Path}
-	if r.File != "" {
-		file, err := w.view.inside("file", r.File, false)
-		if err != nil {
-			return nil, nil, "", err
-		}
-		argv = append(argv, file)
-	} else {
-		files, code := w.script(r.Code, "exec(compile(open('"+scriptFile+"', encoding='utf-8').read(), '"+scriptFile+"', 'exec'))")
-		mounts = append(mounts, files...)
-		argv = append(argv, "-c", code)
-	}
-	return mounts, append(argv, r.Args...), note, nil
+	return mounts, []string{interpreter.Path}, note, nil
 }
 
 // script gives a program as the argument of "-c": itself, or, if it is too long for that, read with

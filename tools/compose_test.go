@@ -23,7 +23,7 @@ func TestUnusedVenvIsNoted(t *testing.T) {
 	}
 	w := NewRunner(RunnerOptions{View: View{Workspace: ws, Python: envs.FindOptions{Workspace: ws, System: []string{python}}}})
 	for _, want := range []string{"", "the project's .venv is not used: "} {
-		_, argv, note, err := w.python(Request{File: "a.py"})
+		_, argv, note, err := w.python(Request{File: "a.py"}, surroundings{})
 		if err != nil || argv[0] != python || !strings.HasPrefix(note, want) || want == "" && note != "" {
 			t.Errorf("%q, %q, %v; want a note %q", argv, note, err, want)
 		}

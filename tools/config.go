@@ -109,16 +109,15 @@ type Config struct {
 func Defaults() Config { return Config{Disable: []string{}} }
 
 // Names lists the tools of this version, in the order in which a client sees them.
-func Names() []string { return []string{"run_shell", "run_python"} }
+func Names() []string {
+	return []string{"run_shell", "run_python", "package_install", "python_env"}
+}
 
 func (c Config) disables(name string) bool { return slices.Contains(c.Disable, name) }
 
-// later are the tools that are to come. To disable one is no mistake: it will not be offered either.
-var later = []string{"package_install", "python_env"}
-
 // Validate reports the first name in Disable that is no tool.
 func (c Config) Validate() error {
-	all := slices.Concat(Names(), later)
+	all := Names()
 	for _, name := range c.Disable {
 		if !slices.Contains(all, name) {
 			return fmt.Errorf("tools.disable: %q is not a tool; there are %s", name, list(all))

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"airlock/envs"
 )
 
 // fakeRunner is a Runner that runs nothing: the first word of a command says what becomes of it.
@@ -23,6 +25,8 @@ type fakeRunner struct {
 	started []string // commands, in the order in which they began
 	ended   []string // and ended, in any way
 	closed  int
+
+	environments *envs.Conversation
 
 	describe string
 	permit   error
@@ -282,3 +286,10 @@ func cancelled(id string) string {
 }
 
 func ping(id string) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"ping"}`, id) }
+
+func (f *fakeRunner) Environments(context.Context) (*envs.Conversation, error) {
+	if f.environments == nil {
+		return nil, errors.New("no environments here")
+	}
+	return f.environments, nil
+}

@@ -28,7 +28,7 @@ func (r Result) Text() string {
 	line(r.ending())
 	if r.WorkspaceLine != "" {
 		line(r.WorkspaceLine)
-	} else {
+	} else if !r.ofPackages {
 		line("workspace: no changes")
 	}
 	if r.WithheldLine != "" {
@@ -68,6 +68,10 @@ func (r Result) ending() string {
 			return "refused: " + r.Reason
 		}
 		return "error: " + r.Reason
+	case StatusDone:
+		return "done"
+	case StatusApproval:
+		return "approval_required: " + r.Reason
 	default:
 		return "exit=" + r.Status
 	}

@@ -19,6 +19,9 @@ const (
 	StatusRunning   Status = "running"   // it goes on, and lands when it ends; see RunID
 	StatusRefused   Status = "refused"   // it never started, for a reason outside the call; see Reason
 	StatusError     Status = "error"     // it never started, or its end is unknown; see Reason
+
+	StatusDone     Status = "done"              // a package tool did what it was asked for
+	StatusApproval Status = "approval_required" // nothing was done: the user has to approve it first; see RequestID
 )
 
 // Result is what became of a call. Its JSON form is the structured content that a client gets, and
@@ -44,6 +47,15 @@ type Result struct {
 	EndedProcesses int `json:"ended_processes"`
 	// Notes are further facts that the model needs, a sentence each.
 	Notes []string `json:"notes"`
+
+	// Environment, Additive, Installed and RequestID are of the package tools.
+	Environment string      `json:"environment,omitempty"`
+	Additive    *bool       `json:"additive,omitempty"` // whether nothing that was there changed
+	Installed   []Installed `json:"installed,omitempty"`
+	RequestID   string      `json:"request_id,omitempty"`
+
+	// ofPackages is true for a result of a package tool: there is no workspace in its text.
+	ofPackages bool
 
 	// Waiting is the run whose changes wait for review, "" if they do not. The structure says so in a
 	// note, the text in the line on the workspace.
@@ -81,6 +93,13 @@ type Withheld struct {
 	Why  string `json:"why"`
 }
 
+// Installed is a package that was installed, replaced or removed.
+type Installed struct {
+	Name    string `json:"name"`
+	Version string `json:"version"` // "" if it was removed
+	Was     string `json:"was"`     // "" if it was not there
+}
+
 // Network is what a run was refused on the network, as airlock itself saw it.
 type Network struct {
 	Denied []string `json:"denied"` // "host" or "host:port", each once
@@ -95,7 +114,9 @@ func Refused(reason string) Result { return Result{Status: StatusRefused, Reason
 func Failed(reason string) Result { return Result{Status: StatusError, Reason: reason} }
 
 // IsError reports whether the call failed as a call. An exit status, zero or not, is a result.
-func (r Result) IsError() bool { return r.Status != StatusExited && r.Status != StatusRunning }
+func (r Result) IsError() bool {
+	return r.Status != StatusExited && r.Status != StatusRunning && r.Status != StatusDone
+}
 
 // structured returns r as a client's structured content: with the reason, and without a null.
 func (r Result) structured() Result {

@@ -7,7 +7,7 @@ import "encoding/json"
 var resultSchema = json.RawMessage(`{
   "type": "object",
   "properties": {
-    "status": {"type": "string", "enum": ["exited", "timeout", "signaled", "cancelled", "limit", "running", "refused", "error"]},
+    "status": {"type": "string", "enum": ["exited", "timeout", "signaled", "cancelled", "limit", "running", "refused", "error", "done", "approval_required"]},
     "exit_code": {"type": "integer", "description": "With status exited."},
     "signal": {"type": "string", "description": "The signal that ended the command, with status signaled."},
     "limit": {"type": "string", "enum": ["processes", "memory", "disk"], "description": "A limit that was reached."},
@@ -43,6 +43,14 @@ var resultSchema = json.RawMessage(`{
       "properties": {"denied": {"type": "array", "items": {"type": "string"}}},
       "required": ["denied"]
     },
+    "environment": {"type": "string", "description": "With the package tools."},
+    "additive": {"type": "boolean", "description": "Whether nothing that was installed before changed."},
+    "installed": {
+      "type": "array",
+      "description": "What was installed; version is empty for a package that was removed, was for one that is new.",
+      "items": {"type": "object", "properties": {"name": {"type": "string"}, "version": {"type": "string"}, "was": {"type": "string"}}, "required": ["name", "version", "was"]}
+    },
+    "request_id": {"type": "string", "description": "The request that waits for the user's approval."},
     "ended_processes": {"type": "integer", "minimum": 0, "description": "Background processes that were still running and were ended."},
     "notes": {"type": "array", "items": {"type": "string"}}
   },

@@ -51,7 +51,7 @@ func (s *Server) mustAskFirst(ctx context.Context, req mcp.CallToolRequest) bool
 // roots/list out, since it takes none, and the client of the Go SDK (1.8.0) cannot read that.
 func withParams(result any) any {
 	r, ok := result.(*mcp.CallToolResult)
-	if !ok || len(r.InputRequests) == 0 {
+	if !ok || r.InputRequests[rootsInput].Roots == nil {
 		return result
 	}
 	var members map[string]json.RawMessage

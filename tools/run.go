@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"airlock/envs"
 )
 
 // Request is one call of run_shell or run_python after its arguments were checked.
@@ -28,6 +30,8 @@ type Request struct {
 	Env       map[string]string
 	Timeout   time.Duration // 0: the default
 	OnFailure string        // "", "discard", "keep"
+	// Environment is the Python environment that the run has; "" is the conversation's.
+	Environment string
 
 	// Tee also gets the output, as it comes and byte for byte; nil for none.
 	Tee io.Writer
@@ -51,6 +55,10 @@ type Runner interface {
 	// the client was shown allow it: they are those of the user's own settings until the workspace,
 	// and with it the project's policy, is known. nil is nothing.
 	Permit(r Request) error
+
+	// Environments gives the environments of the conversation, for the package tools. Its error says, for
+	// the model, why there are none.
+	Environments(ctx context.Context) (*envs.Conversation, error)
 
 	// Close releases what the Runner keeps between runs. No run may be going on.
 	Close() error

@@ -22,6 +22,7 @@ type pythonArgs struct {
 	RunID          string            `json:"run_id" doc:"Wait on for a run that goes on, and get its output since the last answer."`
 	Stop           bool              `json:"stop" doc:"With run_id: end the run now, as timeout_seconds does."`
 	Offset         int64             `json:"offset" min:"0" doc:"With run_id: read all of the run's output, from this byte on."`
+	Environment    string            `json:"environment" doc:"The Python environment that the run has, by its name; the one of this conversation if left out."`
 }
 
 // runPython is the tool run_python.
@@ -31,7 +32,7 @@ func runPython(policy Policy) tool {
 		Tool: mcp.Tool{
 			Name:            "run_python",
 			Title:           "Run Python",
-			Description:     "Runs a Python program in the workspace, with the project's .venv if it has one, else the system's Python, and returns its output, its exit status and what it changed. Only what is printed is shown; each call is a process of its own.",
+			Description:     "Runs a Python program in the workspace, with the environment that is named or was chosen, else the project's .venv, else the environment default, else the system's Python, and returns its output, its exit status and what it changed. Only what is printed is shown; each call is a process of its own.",
 			RawInputSchema:  inputSchema(fields),
 			RawOutputSchema: resultSchema,
 			Annotations:     annotations(policy),
@@ -45,17 +46,18 @@ func runPython(policy Policy) tool {
 				return following("run_python", raw, a.RunID, a.Stop, a.Offset, a.WaitSeconds)
 			}
 			r := Request{
-				Tool:      "run_python",
-				Code:      a.Code,
-				File:      a.File,
-				Args:      a.Args,
-				Cwd:       a.Cwd,
-				Stdin:     a.Stdin,
-				Env:       a.Env,
-				Timeout:   time.Duration(a.TimeoutSeconds) * time.Second,
-				OnFailure: a.OnFailure,
-				Wait:      time.Duration(a.WaitSeconds) * time.Second,
-				Offset:    -1,
+				Tool:        "run_python",
+				Code:        a.Code,
+				File:        a.File,
+				Args:        a.Args,
+				Cwd:         a.Cwd,
+				Stdin:       a.Stdin,
+				Env:         a.Env,
+				Timeout:     time.Duration(a.TimeoutSeconds) * time.Second,
+				OnFailure:   a.OnFailure,
+				Wait:        time.Duration(a.WaitSeconds) * time.Second,
+				Offset:      -1,
+				Environment: a.Environment,
 			}
 			return r, problemsOf(
 				checkNew(a.Stop, a.Offset),
@@ -63,6 +65,7 @@ func runPython(policy Policy) tool {
 				checkInside("file", a.File),
 				checkInside("cwd", a.Cwd),
 				checkEnv(a.Env),
+				checkEnvironment(a.Environment),
 			)
 		},
 	}

@@ -20,6 +20,7 @@ type shellArgs struct {
 	RunID          string            `json:"run_id" doc:"Wait on for a run that goes on, and get its output since the last answer."`
 	Stop           bool              `json:"stop" doc:"With run_id: end the run now, as timeout_seconds does."`
 	Offset         int64             `json:"offset" min:"0" doc:"With run_id: read all of the run's output, from this byte on."`
+	Environment    string            `json:"environment" doc:"The Python environment that the run has, by its name; the one of this conversation if left out."`
 }
 
 // runShell is the tool run_shell.
@@ -43,21 +44,23 @@ func runShell(policy Policy) tool {
 				return following("run_shell", raw, a.RunID, a.Stop, a.Offset, a.WaitSeconds)
 			}
 			r := Request{
-				Tool:      "run_shell",
-				Command:   a.Command,
-				Cwd:       a.Cwd,
-				Stdin:     a.Stdin,
-				Env:       a.Env,
-				Timeout:   time.Duration(a.TimeoutSeconds) * time.Second,
-				OnFailure: a.OnFailure,
-				Wait:      time.Duration(a.WaitSeconds) * time.Second,
-				Offset:    -1,
+				Tool:        "run_shell",
+				Command:     a.Command,
+				Cwd:         a.Cwd,
+				Stdin:       a.Stdin,
+				Env:         a.Env,
+				Timeout:     time.Duration(a.TimeoutSeconds) * time.Second,
+				OnFailure:   a.OnFailure,
+				Wait:        time.Duration(a.WaitSeconds) * time.Second,
+				Offset:      -1,
+				Environment: a.Environment,
 			}
 			return r, problemsOf(
 				checkCommand(a.Command),
 				checkNew(a.Stop, a.Offset),
 				checkInside("cwd", a.Cwd),
 				checkEnv(a.Env),
+				checkEnvironment(a.Environment),
 			)
 		},
 	}

@@ -33,6 +33,7 @@ type WorkspaceRunner struct {
 	identity Identity
 	network  func() (*proxy.Gateway, error)
 	cache    *runcache.Cache // nil: none
+	packages packages
 }
 
 // Identity is the user as whom runs are executed, on the host too.
@@ -55,6 +56,8 @@ type RunnerOptions struct {
 	Network func() (*proxy.Gateway, error)
 	// Cache is what runs have as ~/.cache; nil for an empty one each time.
 	Cache *runcache.Cache
+	// Packages is what the package tools need; without its Begin there are none.
+	Packages PackageOptions
 }
 
 // NewRunner makes the runner of a workspace.
@@ -62,7 +65,7 @@ func NewRunner(o RunnerOptions) *WorkspaceRunner {
 	if o.Layers != nil {
 		o.Layers.LimitCopies(int64(o.Policy.Limits.Disk))
 	}
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache, packages: packages{options: o.Packages}}
 }
 
 // Permit implements [Runner].
@@ -74,7 +77,7 @@ func (w *WorkspaceRunner) Permit(r Request) error {
 		return fmt.Errorf("timeout_seconds: %d is out of range; this workspace takes a whole number from 1 to %d (limits.max_timeout)",
 			int64(r.Timeout/time.Second), int64(most/time.Second))
 	}
-	return nil
+	return w.permitProgram(r)
 }
 
 // Describe implements [Runner].
@@ -82,9 +85,9 @@ func (w *WorkspaceRunner) Describe() string { return w.policy.Describe() }
 
 // Close implements [Runner]: it discards what is left of transactions and takes the backend down.
 func (w *WorkspaceRunner) Close() error {
-	var err error
+	err := w.packages.close()
 	if w.layers != nil {
-		err = w.layers.Close()
+		err = errors.Join(err, w.layers.Close())
 	}
 	if w.cache != nil {
 		w.cache.Close()
@@ -239,13 +242,20 @@ func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Reques
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet. The
 // error is what the sandbox said, and is in the result already.
 func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, layers []overlay.Layer, scratch *scratch, output io.Writer) (result Result, err error) {
-	spec, note, err := w.compose(id, r, layers)
+	env, unused, err := w.surround(ctx, r)
+	if err != nil {
+		return Failed(err.Error()), nil
+	}
+	defer env.release()
+	spec, note, err := w.compose(id, r, layers, env)
 	if err != nil {
 		return Failed(err.Error()), nil
 	}
 	defer func() {
-		if note != "" {
-			result.Notes = append(result.Notes, note)
+		for _, note := range []string{note, unused} {
+			if note != "" {
+				result.Notes = append(result.Notes, note)
+			}
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)

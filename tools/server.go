@@ -50,9 +50,10 @@ type Server struct {
 
 	// opened guards runner: its one token is there when nobody is opening it. It is a channel because
 	// a call that waits for it can be cancelled.
-	opened chan struct{}
-	runner Runner
-	differ string // what runner.Describe says beyond the descriptions, until a result has told it
+	opened  chan struct{}
+	pending pendingPlans
+	runner  Runner
+	differ  string // what runner.Describe says beyond the descriptions, until a result has told it
 }
 
 // New makes a Server.
@@ -104,6 +105,9 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		c, ok := ctx.Value(callKey{}).(call)
 		if !ok {
 			return nil, fmt.Errorf("bug: %s was called outside of a conversation", t.Name)
+		}
+		if t.packages != nil {
+			return s.packageCall(ctx, c, t, req)
 		}
 		r, err := t.read(req.Params.RawArguments)
 		if err != nil {

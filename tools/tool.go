@@ -13,12 +13,14 @@ type tool struct {
 	mcp.Tool
 	// read checks the arguments of a call. Its error is for the model, and names the argument.
 	read func(raw json.RawMessage) (Request, error)
+	// packages is set instead of read for a tool that runs nothing of the model's.
+	packages func(raw json.RawMessage) (packageRequest, error)
 }
 
 // offered gives the tools that the configuration does not disable, in the order of [Names].
 func offered(c Config, policy Policy) []tool {
 	var ts []tool
-	for _, t := range []tool{runShell(policy), runPython(policy)} {
+	for _, t := range []tool{runShell(policy), runPython(policy), packageInstall(policy), pythonEnv(policy)} {
 		if c.disables(t.Name) {
 			continue
 		}

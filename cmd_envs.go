@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"airlock/envs"
+)
+
+func envsCommand() command {
+	c := command{
+		name:    "envs",
+		args:    "[revoke GRANT]",
+		summary: "the environments with their packages, and the standing grants",
+		help: `Lists the named environments, what each holds, and what you allowed with "always".
+A grant that is revoked permits nothing any more; what was installed stays.
+
+    airlock envs
+    airlock envs revoke 7f3a09c1
+`,
+	}
+	c.run = func(ctx context.Context, a app, args []string) int {
+		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+		if status, done := parseFlags(a, c, flags, args); done {
+			return status
+		}
+		switch {
+		case flags.NArg() == 0:
+			return withStore(a, func(s *envs.Store) error { return printEnvironments(a.stdout, s) })
+		case flags.Arg(0) != "revoke" || flags.NArg() != 2:
+			return usageError(a, c, "takes nothing, or revoke and the id of a grant")
+		}
+		return withStore(a, func(s *envs.Store) error {
+			err := s.Revoke(ctx, flags.Arg(1))
+			if errors.Is(err, fs.ErrNotExist) {
+				return &fault{Msg: "there is no grant " + tomlText(flags.Arg(1)), Hint: "`airlock envs` lists them"}
+			}
+			if err == nil {
+				fmt.Fprintln(a.stdout, "Revoked.")
+			}
+			return err
+		})
+	}
+	return c
+}
+
+// printEnvironments writes a line an environment, with its packages below, and then the grants. All of it
+// was validated when it was read.
+func printEnvironments(w io.Writer, s *envs.Store) error {
+	var b strings.Builder
+	all, err := s.Environments()
+	if len(all) == 0 {
+		b.WriteString("There are no environments yet.\n")
+	}
+	for _, e := range all {
+		fmt.Fprintf(&b, "%s  (%s, %d packages in %d layers)\n", e.Name, printable(e.Python), len(e.Packages), len(e.Layers))
+		for _, p := range e.Packages {
+			fmt.Fprintf(&b, "    %s %s\n", p.Name, p.Version)
+		}
+	}
+	grants, grantsErr := s.Grants()
+	for _, g := range grants {
+		fmt.Fprintf(&b, "grant %s  %s: %s\n", g.ID, g.Environment, strings.Join(g.Names, ", "))
+	}
+	_, writeErr := io.WriteString(w, b.String())
+	return errors.Join(err, grantsErr, writeErr)
+}

@@ -1,0 +1,140 @@
+# What the installer does inside the sandbox. It is given its work in /build/request.json and leaves what
+# came of it in /build/answer.json; what pip prints goes to the output. Python 3.8 or later.
+import glob, json, os, re, subprocess, sys, sysconfig
+
+RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('pip', run_name='__main__', alter_sys=True)"
+
+
+def find_pip():
+    import importlib.util
+
+    spec = importlib.util.find_spec("pip")
+    if spec and spec.origin:
+        return os.path.dirname(os.path.dirname(spec.origin))
+    wheels = glob.glob("/usr/share/python-wheels/pip-*.whl")
+    spec = importlib.util.find_spec("ensurepip")
+    if spec and spec.origin:
+        wheels += glob.glob(os.path.join(os.path.dirname(spec.origin), "_bundled", "pip-*.whl"))
+    return wheels[0] if wheels else ""
+
+
+def probe(_):
+    import platform
+
+    v, impl = sys.version_info, sys.implementation
+    iv = "%d.%d.%d" % impl.version[:3]
+    if impl.version[3] != "final":
+        iv += impl.version[3][0] + str(impl.version[4])
+    return {
+        "executable": os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable),
+        "version": "%d.%d.%d" % v[:3],
+        "abi": sysconfig.get_config_var("SOABI") or impl.cache_tag or impl.name,
+        "libraries": [d for d in [sysconfig.get_config_var("LIBDIR")] if d],
+        "pip": find_pip(),
+        "markers": {
+            "os_name": os.name, "sys_platform": sys.platform, "platform_machine": platform.machine(),
+            "platform_python_implementation": platform.python_implementation(), "platform_release": platform.release(),
+            "platform_system": platform.system(), "platform_version": platform.version(), "python_version": "%d.%d" % v[:2],
+            "python_full_version": platform.python_version(), "implementation_name": impl.name, "implementation_version": iv,
+        },
+    }
+
+
+def pip(request, *args, python=None):
+    where = request["pip"]
+    if where.endswith(".whl"):  # the one that ensurepip would install
+        import zipfile
+
+        zipfile.ZipFile(where).extractall("/build/pip")
+        where = "/build/pip"
+    common = ["--isolated", "--no-input", "--disable-pip-version-check", "--no-color", "--no-cache-dir", "--timeout", "20", "--retries", "2"]
+    runner = os.path.join(where, "pip", "__pip-runner__.py")
+    if python and os.path.exists(runner):  # what --python does, without a start of Python before it
+        return subprocess.run([python, "-I", "-B", runner, *args, *common]).returncode
+    with_python = ["--python", python] if python else []
+    return subprocess.run([sys.executable, "-I", "-B", "-c", RUN, where, *with_python, *args, *common]).returncode
+
+
+def index(request):
+    args = ["--index-url", request["index"], "--only-binary", ":all:", "--progress-bar", "off"]
+    if request["index"].startswith("http://"):
+        args += ["--trusted-host", re.sub(r"^.*@", "", request["index"].split("/")[2])]
+    if request.get("cert"):
+        args += ["--cert", request["cert"]]
+    return args
+
+
+def resolve(request):
+    status = pip(request, "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "/build/report.json", "-r", "/build/requirements.txt", *index(request))
+    if status:
+        return {"status": status}
+    with open("/build/report.json", encoding="utf-8") as f:
+        report = json.load(f)
+    packages = []
+    for item in report["install"]:
+        info, meta = item["download_info"], item["metadata"]
+        archive = info.get("archive_info") or {}
+        sha = (archive.get("hashes") or {}).get("sha256") or re.sub("^sha256=", "", archive.get("hash") or "")
+        packages.append({"name": meta["name"], "version": meta["version"], "sha256": sha, "url": info.get("url", ""), "direct": bool(item.get("is_direct")),
+                         "yanked": bool(item.get("is_yanked")), "requires": meta.get("requires_dist") or []})
+    have = set(request.get("have") or [])
+    for p in packages:
+        if p["sha256"] not in have and not p["direct"]:
+            p.update(details(request, p["name"], p["url"].split("#")[0].rsplit("/", 1)[-1]))
+    return {"status": 0, "packages": packages}
+
+
+def details(request, name, file):
+    """What only the index's page says of a file: its size, and whether it was yanked. A page that can't be had says nothing."""
+    import html, ssl, urllib.parse, urllib.request
+
+    wanted = urllib.parse.unquote(file)
+    url = request["index"].rstrip("/") + "/" + re.sub(r"[-_.]+", "-", name).lower() + "/"
+    try:
+        parts = urllib.parse.urlsplit(url)
+        asked = urllib.request.Request(urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])),
+                                       headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"})
+        if "@" in parts.netloc:
+            import base64
+
+            login = urllib.parse.unquote(parts.netloc.rpartition("@")[0])
+            asked.add_unredirected_header("Authorization", "Basic " + base64.b64encode(login.encode()).decode())
+        context = ssl.create_default_context(cafile=request.get("cert") or None) if url.startswith("https:") else None
+        with urllib.request.urlopen(asked, timeout=20, context=context) as r:
+            kind, page = r.headers.get("Content-Type", ""), r.read(64 << 20)
+        if "json" in kind:
+            for f in json.loads(page)["files"]:
+                if f["filename"] == wanted:
+                    return {"size": int(f.get("size") or 0), "yanked": bool(f.get("yanked"))}
+        for tag in re.findall(r"<a\b[^>]*>", page.decode("utf-8", "replace")):
+            href = re.search(r"""href\s*=\s*["']([^"'#]*)""", tag)
+            if href and urllib.parse.unquote(html.unescape(href.group(1)).rsplit("/", 1)[-1]) == wanted:
+                return {"yanked": "data-yanked" in tag}
+    except Exception as e:
+        print("what the index says of", name, "could not be had:", e, file=sys.stderr)
+    return {}
+
+
+def fetch(request):
+    return {"status": pip(request, "download", "--no-deps", "--require-hashes", "--quiet", "-d", "/build/wheels", "-r", "/build/requirements.txt", *index(request))}
+
+
+def install(request):
+    status = pip(request, "install", "--no-index", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location",
+                 "--quiet", "--find-links", "/wheels", "-r", "/build/requirements.txt", python="/env/bin/python")
+    if status == 0:
+        # What does not compile, as templates and old files of a package, is compiled never, or at its import.
+        subprocess.run([sys.executable, "-I", "-B", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", request["site"]],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return {"status": status}
+
+
+def main():
+    with open("/build/request.json", encoding="utf-8") as f:
+        request = json.load(f)
+    answer = {"probe": probe, "resolve": resolve, "fetch": fetch, "install": install}[sys.argv[1]](request)
+    with open("/build/answer.json", "w", encoding="utf-8") as f:
+        json.dump(answer, f)
+
+
+main()

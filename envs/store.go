@@ -1,0 +1,226 @@
+package envs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Store is the part of the state directory that holds environments. Any number of processes use one at a
+// time.
+//
+//	lock                     held while a document is changed, and while garbage is collected
+//	environments/NAME.json   the named environments
+//	environments/NAME.lock   held while one is changed, from its plan on
+//	requests/ID.json         what waits for the user's answer, or has it
+//	grants/ID.json           standing permissions
+//	conversations/ID.json    what a conversation has beside its environment; ID.lock is held by its server
+//	layers/DIGEST/           root: what a set of wheels installs; layer.json: what it is
+//	trees/DIGEST/root        what runs see at /env; trees/DIGEST.lease is shared by those who use it
+//	wheels/SHA256/NAME       the wheels that layers were made of
+//	stubs-DIGEST/            stand-ins for installers
+//	work/ID/                 an installation that goes on; ID.lock is held by its server
+type Store struct{ dir string }
+
+// OpenStore opens the store in a directory, which it makes. Runs and installers must be of the user who owns
+// it: others do not get to what is mounted from it.
+func OpenStore(dir string) (*Store, error) {
+	s := &Store{dir: dir}
+	for _, sub := range []string{"environments", "requests", "grants", "conversations", "layers", "trees", "wheels", "work"} {
+		if err := os.MkdirAll(s.path(sub), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Store) path(parts ...string) string {
+	return filepath.Join(append([]string{s.dir}, parts...)...)
+}
+
+func (s *Store) lock(ctx context.Context) (*fileLock, error) {
+	return lock(ctx, s.path("lock"), false)
+}
+
+// baseName is the name of the environment that holds python.base. No other can have it.
+const baseName = ".base"
+
+// Environment reads a named environment; one that is not there yet is empty.
+func (s *Store) Environment(name string) (Environment, error) {
+	e := Environment{Name: name, Language: "python"}
+	if name != baseName {
+		if err := CheckName(name); err != nil {
+			return e, err
+		}
+	}
+	err := readDocument(s.environmentFile(name), &e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Environment{Name: name, Language: "python"}, nil
+	}
+	return e, err
+}
+
+func (s *Store) environmentFile(name string) string {
+	if name == baseName {
+		name = "_base" // a name that no other environment can have, and no hidden file
+	}
+	return s.path("environments", name+".json")
+}
+
+// Environments lists the named environments.
+func (s *Store) Environments() ([]Environment, error) {
+	all, err := documents[Environment](s.path("environments"))
+	var named []Environment
+	for _, e := range all {
+		if e.Name != baseName {
+			named = append(named, e)
+		}
+	}
+	return named, err
+}
+
+// work is a directory of its own for one installation.
+type work struct {
+	dir  string
+	lock *fileLock
+	path string // of the lock
+}
+
+func (s *Store) newWork() (*work, error) {
+	id := newID()
+	w := &work{dir: s.path("work", id), path: s.path("work", id+".lock")}
+	var err error
+	if w.lock, err = tryLock(w.path, false); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// close removes it with all that is in it.
+func (w *work) close() {
+	_ = removeTree(w.dir) // else it is garbage for the next server
+	_ = os.Remove(w.path)
+	w.lock.unlock()
+}
+
+// removeTree removes a directory whose directories may be read-only. It follows no links.
+func removeTree(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(name, 0o700)
+			if err != nil { // it could not be read: now it can
+				return nil
+			}
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// Collect removes what nothing uses any more: installations of dead servers at once, layers, trees and
+// wheels that no environment and no conversation names once they are older than keep.
+func (s *Store) Collect(ctx context.Context, keep time.Duration) error {
+	l, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.unlock()
+	s.collectWork()
+	used, err := s.used()
+	if err != nil {
+		return err // what can't be read may name any of them
+	}
+	old := func(path string) bool {
+		info, err := os.Lstat(path)
+		return err == nil && time.Since(info.ModTime()) > keep
+	}
+	for _, kind := range []string{"layers", "wheels", "trees"} {
+		entries, err := os.ReadDir(s.path(kind))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			dir := s.path(kind, e.Name())
+			if !isDigest(e.Name()) || used[e.Name()] || !old(dir) {
+				continue
+			}
+			if kind == "trees" {
+				s.collectTree(e.Name())
+				continue
+			}
+			_ = removeTree(dir) // what stays is tried again
+		}
+	}
+	return nil
+}
+
+// collectWork removes the installations whose server is gone, and the conversations.
+func (s *Store) collectWork() {
+	for _, kind := range []string{"work", "conversations"} {
+		entries, _ := os.ReadDir(s.path(kind))
+		for _, e := range entries {
+			id, _, _ := strings.Cut(e.Name(), ".")
+			if !isID(id) {
+				continue
+			}
+			path := s.path(kind, id+".lock")
+			held, err := tryLock(path, false)
+			if err != nil {
+				continue
+			}
+			_ = removeTree(s.path(kind, id))
+			_ = os.Remove(s.path(kind, id+".json"))
+			_ = os.Remove(path)
+			held.unlock()
+		}
+	}
+}
+
+// collectTree removes a tree unless somebody has a lease on it.
+func (s *Store) collectTree(digest string) {
+	path := s.path("trees", digest+".lease")
+	held, err := tryLock(path, false)
+	if err != nil {
+		return
+	}
+	defer held.unlock()
+	_ = removeTree(s.path("trees", digest))
+	_ = os.Remove(path)
+}
+
+// used are the digests of what environments and conversations name.
+func (s *Store) used() (map[string]bool, error) {
+	named, err := documents[Environment](s.path("environments"))
+	if err != nil {
+		return nil, err
+	}
+	bound, err := documents[binding](s.path("conversations"))
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bound {
+		named = append(named, b.Extra)
+	}
+	used := map[string]bool{}
+	for _, e := range named {
+		for _, l := range e.Layers {
+			used[l] = true
+		}
+		for _, p := range e.Packages {
+			used[p.SHA256] = true
+		}
+	}
+	return used, nil
+}

@@ -1,0 +1,165 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"airlock/envs"
+	"airlock/proxy"
+	"airlock/sandbox"
+)
+
+// installer runs the steps of installations, each in a sandbox of its own: it sees the system's programs
+// and what the step names, has no home and no workspace, and reaches the package index or nothing.
+type installer struct {
+	backend  sandbox.Backend
+	system   []sandbox.Mount // the programs of the host; not what sandbox.read names
+	limits   Limits
+	identity Identity
+	gateway  func() (*proxy.Gateway, error) // to the index, whatever the network of runs is
+}
+
+var _ envs.Installer = (*installer)(nil)
+
+// InstallNetwork is the network of an installer, made of that of runs: the same addresses, upstream and
+// private ranges, but open to exactly the given destinations, each "host" or "host:port".
+func InstallNetwork(c proxy.Config, destinations []string) proxy.Config {
+	c.Mode, c.Allow, c.Deny = "allowlist", slices.Clone(destinations), nil
+	return c
+}
+
+// Run implements [envs.Installer].
+func (in *installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, in.limits.MaxTimeout.Std(), errTimeout)
+	defer stop()
+	spec, written, err := in.spec(s)
+	if err != nil {
+		return envs.Outcome{}, err
+	}
+	out := NewOutput(in.limits.Output)
+	stdio := sandbox.Stdio{Output: outputFunc(out.Write)}
+	var way *egress
+	if s.Network {
+		gateway, err := in.gateway()
+		if err != nil {
+			return envs.Outcome{}, fmt.Errorf("the installer has no network: %w", err)
+		}
+		way = newEgress(gateway)
+		way.attachTo(&spec)
+		stdio.Attach = way.attach
+	}
+	running, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { watchWritten(running, written, int64(in.limits.Disk), cancel) })
+	watching.Go(func() {
+		watchFree(running, func() (int64, error) { return freeSpace(written[0]) }, cancel)
+	})
+	process, err := in.backend.Start(running, spec, stdio)
+	var exit sandbox.Exit
+	if err == nil {
+		exit, err = process.Wait()
+	}
+	cause := context.Cause(running)
+	cancel(nil)
+	watching.Wait()
+	outcome := envs.Outcome{Code: exit.Code}
+	outcome.Output, _ = out.Snapshot()
+	if way != nil {
+		var r Result
+		way.close(&r)
+		for _, d := range r.Network.refusals {
+			outcome.Refused = append(outcome.Refused, fmt.Sprintf("%s (%s)", d.Destination(), d.Reason))
+		}
+	}
+	switch {
+	case exit.Killed && errors.Is(cause, errDisk):
+		outcome.Ended = "limits.disk, " + in.limits.Disk.String()
+	case exit.Killed && errors.Is(cause, errTimeout):
+		outcome.Ended = "limits.max_timeout, " + in.limits.MaxTimeout.String()
+	case exit.Killed:
+		outcome.Ended = "cancelled"
+	case err != nil:
+		return outcome, err
+	case exit.LimitEnded:
+		outcome.Ended = "limits." + exit.Limit
+	case exit.Signal != "":
+		outcome.Ended = exit.Signal
+	case exit.StartError != "":
+		outcome.Ended = exit.StartError
+	}
+	if used := usage(written); outcome.Ended == "" && used > int64(in.limits.Disk) {
+		outcome.Ended = "limits.disk, " + in.limits.Disk.String()
+	}
+	return outcome, nil
+}
+
+// spec describes a step's sandbox, and gives the directories that it writes to.
+func (in *installer) spec(s envs.Step) (spec sandbox.Spec, written []string, err error) {
+	spec = sandbox.Spec{
+		ID: "install-" + NewRunID(), Argv: s.Argv, Env: s.Env, Dir: s.Dir,
+		UID: in.identity.UID, GID: in.identity.GID,
+		Mounts: slices.Clone(in.system), Limits: in.limits.sandbox(), Network: sandbox.NetworkNone,
+	}
+	for _, path := range s.Show {
+		shown, err := sandbox.Show(path)
+		if err != nil {
+			return spec, nil, err
+		}
+		spec.Mounts = append(spec.Mounts, shown...)
+	}
+	for _, b := range s.Binds {
+		real, err := filepath.EvalSymlinks(b.Source)
+		if err != nil {
+			return spec, nil, err
+		}
+		spec.Mounts = append(spec.Mounts, sandbox.Mount{Kind: sandbox.MountBind, Source: real, Target: b.Target, Writable: b.Writable})
+		if b.Writable {
+			written = append(written, real)
+		}
+	}
+	if len(written) == 0 {
+		return spec, nil, errors.New("bug: a step that writes nothing")
+	}
+	return spec, written, nil
+}
+
+// watchWritten ends a step, by cancel, when what it wrote takes more than limit bytes, until ctx ends.
+func watchWritten(ctx context.Context, dirs []string, limit int64, cancel context.CancelCauseFunc) {
+	pause := diskInterval
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		start := time.Now()
+		if usage(dirs) > limit {
+			cancel(errDisk)
+			return
+		}
+		pause = max(diskInterval, 9*time.Since(start))
+	}
+}
+
+// usage sums up the sizes of files. What goes away meanwhile, or can't be read, counts nothing.
+func usage(dirs []string) int64 {
+	var sum int64
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil
+			}
+			if info, err := d.Info(); err == nil {
+				sum += info.Size()
+			}
+			return nil
+		})
+	}
+	return sum
+}
