@@ -11,6 +11,12 @@ func BenchmarkRun(b *testing.B) {
 	for _, name := range backendNames {
 		b.Run(name, func(b *testing.B) { benchmarkRun(b, newBackend(b, name)) })
 	}
+	b.Run("native, prepared", func(b *testing.B) {
+		n := isolating(newBackend(b, "native"))
+		spec := testSpec(b, "true")
+		n.Prepare(spec.UID, spec.GID)
+		benchmarkRun(b, n)
+	})
 }
 
 func benchmarkRun(b *testing.B, n Backend) {

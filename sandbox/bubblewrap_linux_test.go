@@ -134,7 +134,7 @@ func TestBubblewrapThatHangs(t *testing.T) {
 func TestBubblewrapWithoutArguments(t *testing.T) {
 	b := newBackend(t, "bwrap").(*Bubblewrap).isolating
 	spec := testSpec(t, "true")
-	pipes, err := newPipes(spec, Stdio{})
+	pipes, err := newPipes()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,9 +83,6 @@ func (b bubblewrap) start(exe *os.File, spec Spec, pipes *pipes) (_ initProcess,
 	}
 	files := pipes.child()
 	files[2] = w.words
-	for len(files) < bubblewrapArgsFD {
-		files = append(files, nil) // no egress
-	}
 	w.bwrap, err = os.StartProcess(b.path, []string{"bwrap", "--args", strconv.Itoa(bubblewrapArgsFD), "--", initBinaryPath, initName}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{},

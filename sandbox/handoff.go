@@ -58,6 +58,7 @@ type config struct {
 	Dir      wire    `json:"dir"`
 	Hostname wire    `json:"hostname"`
 	Limits   Limits  `json:"limits"`
+	Stdin    bool    `json:"stdin"` // the payload reads what comes on descriptor 5; else /dev/null
 	Egress   *Egress `json:"egress,omitempty"`
 }
 

@@ -51,7 +51,7 @@ func initMain() {
 		}
 	}()
 
-	for _, fd := range []int{controlFD, outputFD, inputFD} {
+	for _, fd := range []int{controlFD, outputFD, inputFD, egressFD} {
 		unix.CloseOnExec(fd)
 	}
 	control := os.NewFile(controlFD, "control")
@@ -95,10 +95,21 @@ func run(control *os.File) error {
 		return errors.New("bug: init is not the first process of a PID namespace; what it is about to do would be done to the host")
 	}
 	c := m.Config
-	if c.Egress != nil {
-		unix.CloseOnExec(egressFD)
+	if c.Egress == nil {
+		unix.Close(egressFD)
 	}
-	if err := closeInherited(inputFD); err != nil {
+	if !c.Stdin {
+		// /dev/null and not a pipe at its end: programs tell them apart.
+		null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Dup3(null, inputFD, unix.O_CLOEXEC)
+			unix.Close(null)
+		}
+		if err != nil {
+			return setupError("open", os.DevNull, err)
+		}
+	}
+	if err := closeInherited(egressFD); err != nil {
 		return err
 	}
 	// Only the thread's own view changes, and what it forks inherits it.

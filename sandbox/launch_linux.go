@@ -24,24 +24,38 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 // launch starts init, hands it the plan and returns when the payload runs. group may be nil; it is the
 // process's to remove if there is no error.
 func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgroup) (Process, error) {
-	pipes, err := newPipes(spec, stdio)
-	if err != nil {
-		return nil, setupError("create pipes", "", err)
+	p := &process{backend: n, ctx: ctx, uid: spec.UID, gid: spec.GID, group: group}
+	if s := n.reserve.take(spec.UID, spec.GID); s != nil {
+		p.pipes, p.init = s.pipes, s.init
+	} else {
+		var err error
+		if p.pipes, p.init, err = n.startInit(spec); err != nil {
+			return nil, err
+		}
 	}
-	init, err := n.maker.start(n.exe, spec, pipes)
-	// At once: while the server holds init's ends too, init's death ends neither the socket nor the output.
-	pipes.closeChild()
-	if err != nil {
-		pipes.closeServer()
-		return nil, err
-	}
-	p := &process{backend: n, ctx: ctx, init: init, group: group, pipes: pipes}
+	p.pipes.keep(stdio.Stdin != nil, spec.Network == NetworkRedirected)
 	p.begin(stdio)
 	if err := p.handOver(spec, stdio.Attach); err != nil {
 		p.abort()
 		return nil, n.maker.explain(err)
 	}
 	return p, nil
+}
+
+// startInit starts an init, which waits for its config. Of the spec only the identity counts.
+func (n *Native) startInit(spec Spec) (*pipes, initProcess, error) {
+	pipes, err := newPipes()
+	if err != nil {
+		return nil, nil, setupError("create pipes", "", err)
+	}
+	init, err := n.maker.start(n.exe, spec, pipes)
+	// At once: while the server holds init's ends too, init's death ends neither the socket nor the output.
+	pipes.closeChild()
+	if err != nil {
+		pipes.closeServer()
+		return nil, nil, err
+	}
+	return pipes, init, nil
 }
 
 // namespaceMaker starts init in the namespaces of a run. It is all in which the backends that isolate differ.
@@ -158,6 +172,7 @@ func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 		Dir:      wire(spec.Dir),
 		Hostname: wire(cmp.Or(spec.Hostname, "airlock")),
 		Limits:   limits,
+		Stdin:    p.pipes.input != nil,
 	}
 	if spec.Network == NetworkRedirected {
 		c.Egress = &spec.Egress

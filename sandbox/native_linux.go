@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // Native is the backend that builds sandboxes itself, out of namespaces, mounts, cgroups, rlimits and
@@ -15,6 +16,9 @@ type Native struct {
 	exe   *os.File                 // the sealed binary
 	maker namespaceMaker           // who makes the namespaces of a run
 	held  func() map[string]string // hostHeld, found out once: it takes a cgroup to know
+
+	reserve  reserve
+	prepared atomic.Bool // by Prepare
 
 	mu      sync.Mutex
 	janitor *janitor // started before the first cgroup is made
@@ -30,7 +34,9 @@ func newIsolating(maker namespaceMaker) (*Native, error) {
 	}
 	// What a killed server has left is not this one's to fail for.
 	_ = cleanStaleCgroups()
-	return &Native{exe: exe, maker: maker, held: sync.OnceValue(hostHeld)}, nil
+	n := &Native{exe: exe, maker: maker, held: sync.OnceValue(hostHeld)}
+	n.reserve.start = n.newSpare
+	return n, nil
 }
 
 // Name implements [Backend].
@@ -129,6 +135,7 @@ func (n *Native) mustHold(spec Spec) error {
 
 // Close implements [Backend].
 func (n *Native) Close() error {
+	n.reserve.close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	err := n.janitor.close()

@@ -3,12 +3,15 @@ package sandbox
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+var prepared = flag.Bool("prepared", false, "begin each run's sandbox ahead, where the backend can")
 
 // backendNames are the backends that isolate, which every test of what a run may do is played on.
 var backendNames = []string{"native", "bwrap"}
@@ -29,6 +32,9 @@ func newBackend(t testing.TB, name string) Backend {
 			lacks(t, name, err)
 		}
 		t.Fatal(err)
+	}
+	if *prepared {
+		isolating(b).Prepare(os.Geteuid(), os.Getegid())
 	}
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {

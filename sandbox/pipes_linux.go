@@ -12,11 +12,11 @@ type pipes struct {
 	null                 *os.File
 	control, initControl *os.File
 	output, initOutput   *os.File
-	input, initInput     *os.File // input is nil if the run gets no text
-	egress, initEgress   *os.File // nil if the run has none
+	input, initInput     *os.File // input is nil if the run gets no text; see keep
+	egress, initEgress   *os.File // egress is nil if the run has none; see keep
 }
 
-func newPipes(spec Spec, stdio Stdio) (p *pipes, err error) {
+func newPipes() (p *pipes, err error) {
 	p = new(pipes)
 	defer func() {
 		if err != nil {
@@ -30,16 +30,10 @@ func newPipes(spec Spec, stdio Stdio) (p *pipes, err error) {
 	if p.control, p.initControl, err = socketPair("control"); err != nil {
 		return p, err
 	}
-	if spec.Network == NetworkRedirected {
-		if p.egress, p.initEgress, err = socketPair("egress"); err != nil {
-			return p, err
-		}
-	}
-	if p.output, p.initOutput, err = os.Pipe(); err != nil {
+	if p.egress, p.initEgress, err = socketPair("egress"); err != nil {
 		return p, err
 	}
-	if stdio.Stdin == nil {
-		p.initInput, err = os.Open(os.DevNull)
+	if p.output, p.initOutput, err = os.Pipe(); err != nil {
 		return p, err
 	}
 	p.initInput, p.input, err = os.Pipe()
@@ -56,13 +50,21 @@ func socketPair(name string) (server, child *os.File, err error) {
 	return os.NewFile(uintptr(pair[0]), name), os.NewFile(uintptr(pair[1]), "init's "+name), err
 }
 
+// keep closes what a run does not need of the server's ends.
+func (p *pipes) keep(input, egress bool) {
+	if !input {
+		p.input.Close()
+		p.input = nil
+	}
+	if !egress {
+		p.egress.Close()
+		p.egress = nil
+	}
+}
+
 // child are the descriptors that init is started with, from 0 on.
 func (p *pipes) child() []*os.File {
-	files := []*os.File{p.null, p.null, p.null, p.initControl, p.initOutput, p.initInput}
-	if p.initEgress != nil {
-		files = append(files, p.initEgress)
-	}
-	return files
+	return []*os.File{p.null, p.null, p.null, p.initControl, p.initOutput, p.initInput, p.initEgress}
 }
 
 func (p *pipes) closeChild() {

@@ -11,11 +11,12 @@ import (
 
 // process is a run of the native backend, as the server sees it.
 type process struct {
-	backend *Native         // kept: if it were collected, its janitor would take this server for dead
-	ctx     context.Context // of this run: it ends with the run
-	init    initProcess
-	group   *cgroup // nil if there is none
-	pipes   *pipes
+	backend  *Native         // kept: if it were collected, its janitor would take this server for dead
+	ctx      context.Context // of this run: it ends with the run
+	uid, gid int
+	init     initProcess
+	group    *cgroup // nil if there is none
+	pipes    *pipes
 
 	scratch  func(int64)   // Stdio.Scratch
 	status   *status       // what init said of the payload's end
@@ -84,6 +85,9 @@ func (p *process) Wait() (Exit, error) {
 	p.pipes.closeServer()
 
 	var exit Exit
+	if p.backend.prepared.Load() {
+		p.backend.reserve.fill(p.uid, p.gid)
+	}
 	if p.group != nil {
 		exit.Limit, exit.LimitEnded = p.group.reached()
 		err = errors.Join(err, p.group.remove())

@@ -68,6 +68,14 @@ func NewRunner(o RunnerOptions) *WorkspaceRunner {
 	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache, packages: packages{options: o.Packages}}
 }
 
+// Prepare has the sandbox of the next run begun ahead, and those of later ones, if the backend can do that. It
+// is for who does more than one run.
+func (w *WorkspaceRunner) Prepare() {
+	if b, ok := w.backend.(interface{ Prepare(uid, gid int) }); ok {
+		b.Prepare(w.identity.UID, w.identity.GID)
+	}
+}
+
 // Permit implements [Runner].
 func (w *WorkspaceRunner) Permit(r Request) error {
 	if w.tools.disables(r.Tool) {
