@@ -89,6 +89,7 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 		Policy:     policy,
 		Tools:      settings.Tools,
 		AskRoots:   s.workspace == "",
+		OpenAhead:  s.workspace != "",
 		Log:        log,
 		OutputFile: kept.file,
 		Open: func(ctx context.Context, roots []string) (tools.Runner, error) {
@@ -110,6 +111,7 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			if err != nil {
 				return nil, forModel(err)
 			}
+			runner.Prepare()
 			runs.opened(o.dir)
 			log.Info("opened", "workspace", o.dir, "project policy", o.projectState())
 			return runner, nil

@@ -16,7 +16,7 @@ import (
 
 // openRunner builds what does runs in an opened workspace: a backend, the transactions, and what runs
 // see of the host. It fails where no run could be right, with the cause and the mend.
-func openRunner(_ context.Context, p places, o opened, environ []string) (tools.Runner, error) {
+func openRunner(_ context.Context, p places, o opened, environ []string) (*tools.WorkspaceRunner, error) {
 	if err := p.makeState(); err != nil {
 		return nil, err
 	}
@@ -45,6 +45,9 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (tools.
 	}
 	options.View = view
 	if options.Packages, err = o.packageOptions(p, &system, view, uid); err != nil {
+		if options.Cache != nil {
+			options.Cache.Close()
+		}
 		return nil, errors.Join(err, options.Backend.Close())
 	}
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools

@@ -27,6 +27,9 @@ type Options struct {
 	Open Opener
 	// AskRoots asks the client for its roots before that, because nothing else names the workspace.
 	AskRoots bool
+	// OpenAhead opens it when the conversation begins, so that the first call need not wait for that. An error
+	// is told by the call, which tries again.
+	OpenAhead bool
 
 	// Log takes what a person who looks for a fault needs; nil is nothing.
 	Log *slog.Logger
@@ -154,17 +157,40 @@ func (s *Server) open(ctx context.Context, req mcp.CallToolRequest) (r Runner, n
 				return nil, "", err
 			}
 		}
-		s.runner, err = s.opts.Open(ctx, roots)
-		if err != nil {
-			s.runner = nil
+		if err := s.make(ctx, roots); err != nil {
 			return nil, "", err
-		}
-		if d := s.runner.Describe(); d != s.opts.Policy.Describe() {
-			s.differ = strings.TrimSpace(strings.TrimPrefix(d, s.opts.Policy.Describe())) // notes stand at the end
 		}
 	}
 	news, s.differ = s.differ, ""
 	return s.runner, news, nil
+}
+
+// openAhead is for a Server that needs nothing of the client to open its Runner.
+func (s *Server) openAhead(ctx context.Context) {
+	select {
+	case <-s.opened:
+		defer func() { s.opened <- struct{}{} }()
+	case <-ctx.Done():
+		return
+	}
+	if s.runner == nil && !s.ending.Load() {
+		if err := s.make(ctx, nil); err != nil {
+			s.log.Warn("the workspace can't be opened yet", "err", err)
+		}
+	}
+}
+
+// make opens the Runner. It is called with the token of opened.
+func (s *Server) make(ctx context.Context, roots []string) error {
+	r, err := s.opts.Open(ctx, roots)
+	if err != nil {
+		return err
+	}
+	s.runner = r
+	if d := r.Describe(); d != s.opts.Policy.Describe() {
+		s.differ = strings.TrimSpace(strings.TrimPrefix(d, s.opts.Policy.Describe())) // notes stand at the end
+	}
+	return nil
 }
 
 // close ends what still runs, and closes the Runner, if there is one.

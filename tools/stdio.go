@@ -52,6 +52,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, s *Server) error {
 	}
 	defer s.mcp.UnregisterSession(context.WithoutCancel(ctx), c.session.SessionID())
 
+	if s.opts.OpenAhead {
+		go s.openAhead(ctx)
+	}
 	read := make(chan error, 1)
 	go func() { read <- c.read(s.mcp.WithContext(ctx, c.session), in) }()
 	var err error
