@@ -108,6 +108,7 @@ type undoing struct {
 	steps []step
 	// since is a moment after everything that it put had been made, and before it was put.
 	since *stamp
+	began stamp // when it began to land
 
 	c       collector // only changes are used
 	gone    map[string]bool
@@ -127,7 +128,7 @@ type restored struct {
 }
 
 func (w *Workspace) newUndoing(kept *tree, r record) (*undoing, error) {
-	u := &undoing{w: w, kept: kept, gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{}}
+	u := &undoing{w: w, kept: kept, began: stamp{r.Time.Unix(), uint32(r.Time.Nanosecond())}, gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{}}
 	root, err := statAt(w.root.fd, "")
 	if err != nil {
 		return nil, err
@@ -276,8 +277,35 @@ func (u *undoing) restore(r *restored) error {
 		}
 		ch.conflict = parent.kind != directory
 	}
+	if !ch.conflict {
+		if ch.conflict, err = u.obeyedAnew(r.path); err != nil {
+			return err
+		}
+	}
 	u.put(ch, r)
 	return nil
+}
+
+// obeyedAnew reports whether bringing path back would make a directory a git directory again in which something
+// that git obeys has changed since: it could land because git did not obey it then.
+func (u *undoing) obeyedAnew(path string) (bool, error) {
+	dir := parentPath(path)
+	if !slices.Contains(gitEssential, baseName(path)) || isDotGit(baseName(dir)) {
+		return false, nil
+	}
+	for _, name := range gitDangerous {
+		below := joinPath(dir, name)
+		now, err := u.w.root.stat(below)
+		if err != nil {
+			return false, err
+		}
+		// What the landing changed itself was judged then, and is taken back with this.
+		ours := slices.ContainsFunc(u.steps, func(s step) bool { return within(s.path, below) })
+		if now.kind != absent && !ours && !now.ctime.before(u.began) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // leaves are the paths that a report names: files, and directories with nothing in them.

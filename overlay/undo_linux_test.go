@@ -132,6 +132,37 @@ func TestUndoEdited(t *testing.T) {
 		test "$(stat -c %%a mode)" = 711`, id))
 }
 
+// TestUndoObeyed: an undo makes no git directory around what landed in it when it was none.
+func TestUndoObeyed(t *testing.T) {
+	for name, tt := range map[string]struct{ since, want string }{
+		"nothing changed": {"", ""},
+		"a configuration": {"echo '[core]' > x.git/config", "x.git"},
+		"a hook":          {"echo x > x.git/hooks/post-checkout", "x.git"},
+		"links":           {"rm -r x.git/refs; ln -s ../elsewhere x.git/refs", "x.git"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := onDisk(t, "mkdir -p x.git/objects/pack x.git/refs/heads x.git/hooks; echo '[user]' > x.git/config; echo ref: refs/heads/main > x.git/HEAD")
+			f.landed("rm x.git/HEAD", "")
+			if tt.since != "" {
+				if got := f.landed(tt.since, ""); len(got.Withheld) > 0 {
+					t.Fatalf("%+v", got)
+				}
+			}
+			report := f.undo("r1")
+			got := ""
+			for _, w := range report.Withheld {
+				got += w.Path
+			}
+			if got != tt.want {
+				t.Errorf("withheld %q, want %q: %+v", got, tt.want, report)
+			}
+			if f.host("ls x.git") == "" || (tt.want == "") != strings.Contains(f.host("ls x.git"), "HEAD") {
+				t.Errorf("x.git holds %s", f.host("ls x.git"))
+			}
+		})
+	}
+}
+
 // TestUndoDiscards: where conflicts discard, an undo is all or nothing.
 func TestUndoDiscards(t *testing.T) {
 	f := onDisk(t, "echo 1 > a; echo 1 > b", func(c *Config) { c.OnConflict = "discard" })
