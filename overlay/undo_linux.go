@@ -115,6 +115,9 @@ type undoing struct {
 	removed map[string]*restored // directories that it removed, with what they held
 	sources map[string]*restored // what is put, by its path
 
+	prints     []footprint // of the workspace's landings, once they were needed
+	haveprints bool
+
 	git *undoing // of the git directory outside that was landed in together; nil if none
 	// Of git: what is taken back there, and the path that leads there from the workspace.
 	entry  historyEntry

@@ -132,6 +132,37 @@ func TestUndoEdited(t *testing.T) {
 		test "$(stat -c %%a mode)" = 711`, id))
 }
 
+// TestUndoMovedInto: a directory that someone moved into one that a run made stays, although its files are older
+// than the landing. What later runs did there is no reason to keep anything.
+func TestUndoMovedInto(t *testing.T) {
+	for name, tt := range map[string]struct{ since, later, want, check string }{
+		"moved in":      {since: "mv mine new/", want: "new/mine", check: "test -e new/mine/deep/q; test -e new/mine/p; ! test -e new/y; ! test -e new/sub"},
+		"moved deeper":  {since: "mv mine new/sub/", want: "new/sub/mine", check: "test -e new/sub/mine/deep/q; ! test -e new/y; ! test -e new/sub/x"},
+		"swapped":       {since: "mv new/sub away; mv mine new/sub", want: "new/sub", check: "test -e new/sub/deep/q; ! test -e new/y; test -e away/x"},
+		"added to":      {since: "echo 1 > new/sub/mine", want: "new/sub/mine", check: "test -e new/sub/mine; ! test -e new/y; ! test -e new/sub/x"},
+		"later run":     {later: "rm new/y; rm new/sub/z; rm new/sub/deep/z", check: "! test -e new"},
+		"run and moved": {later: "rm new/y", since: "mv mine new/", want: "new/mine", check: "test -e new/mine/deep/q; ! test -e new/sub"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := onDisk(t, "mkdir -p mine/deep; echo 1 > mine/p; echo 1 > mine/deep/q")
+			f.landed("mkdir -p new/sub/deep; echo 1 | tee new/sub/x new/sub/z new/sub/deep/z > new/y", "")
+			if tt.later != "" {
+				f.landed(tt.later, "")
+			}
+			f.host(tt.since)
+			report := f.undo("r1")
+			got := ""
+			for _, c := range report.Conflicts {
+				got += c.Path
+			}
+			if got != tt.want {
+				t.Errorf("conflicts %q, want %q", got, tt.want)
+			}
+			f.host(tt.check)
+		})
+	}
+}
+
 // TestUndoObeyed: an undo makes no git directory around what landed in it when it was none.
 func TestUndoObeyed(t *testing.T) {
 	for name, tt := range map[string]struct{ since, want string }{
