@@ -56,6 +56,9 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if err := u.readLater(h, e); err != nil {
+		return Report{}, err
+	}
 	if r.Of != "" {
 		return Report{}, fmt.Errorf("run %s landed in the workspace %s too, and is taken back there", r.Run, Quote(string(r.Of)))
 	}
@@ -118,6 +121,9 @@ type undoing struct {
 	prints     []footprint // of the workspace's landings, once they were needed
 	haveprints bool
 
+	dev   uint64      // of the workspace
+	later []takenBack // landings after it that were taken back, the newest undo first
+
 	git *undoing // of the git directory outside that was landed in together; nil if none
 	// Of git: what is taken back there, and the path that leads there from the workspace.
 	entry  historyEntry
@@ -136,6 +142,7 @@ func (w *Workspace) newUndoing(kept *tree, r record) (*undoing, error) {
 	if err != nil {
 		return nil, err
 	}
+	u.dev = root.dev
 	if r.Marker != nil {
 		u.since = &stamp{r.Marker.Sec, r.Marker.Nsec}
 	}
@@ -324,14 +331,14 @@ func (r *restored) leaves(paths []string) []string {
 
 // putBack judges something that the landing replaced.
 func (u *undoing) putBack(s step) error {
-	now, err := u.w.root.stat(s.path)
+	now, seen, err := u.stat(s.path)
 	if err != nil {
 		return err
 	}
 	ch := change{kind: put, path: s.path, host: now, unit: s.unit}
 	switch {
 	case s.landed.kind != directory:
-		ch.conflict = !u.unchanged(s, now)
+		ch.conflict = !u.unchanged(s, seen)
 		ch.modified = []string{s.path}
 	case u.gone[s.path]:
 		ch.host = inode{}
@@ -350,11 +357,11 @@ func (u *undoing) put(ch change, r *restored) {
 
 // resetMode judges a directory whose mode the landing changed.
 func (u *undoing) resetMode(s step) error {
-	now, err := u.w.root.stat(s.path)
+	now, seen, err := u.stat(s.path)
 	if err != nil {
 		return err
 	}
-	if now.kind != directory || now.ino != s.host.ino {
+	if now.kind != directory || seen.ino != s.host.ino {
 		now.kind = absent
 	}
 	run := now

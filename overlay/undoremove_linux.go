@@ -5,17 +5,17 @@ import "slices"
 // remove judges something that the landing put where nothing was, and reports whether the path will
 // be free.
 func (u *undoing) remove(s step) (gone bool, err error) {
-	now, err := u.w.root.stat(s.path)
+	now, seen, err := u.stat(s.path)
 	if err != nil || now.kind == absent {
 		return true, err
 	}
 	if s.isObject() {
 		return false, nil // someone may have made a ref to it since; git gc removes what nobody needs
 	}
-	if now.kind == directory && s.landed.kind == directory && now.ino == s.landed.ino && !now.mounted && u.since != nil {
-		return u.removeDir(s.path, s.unit, now, s.landed.ctime.before(u.withoutUs(now)))
+	if now.kind == directory && s.landed.kind == directory && seen.ino == s.landed.ino && !now.mounted && u.since != nil {
+		return u.removeDir(s.path, s.unit, now, s.landed.ctime.before(u.withoutUs(seen)))
 	}
-	return u.removeOne(s.path, s.unit, now, !u.unchanged(s, now)), nil
+	return u.removeOne(s.path, s.unit, now, !u.unchanged(s, seen)), nil
 }
 
 // otherName reports whether a file has a name that the landing put by itself, which moved its ctime last.
@@ -53,7 +53,7 @@ func (u *undoing) removeDir(path, unit string, dir inode, touched bool) (gone bo
 	gone = true
 	for _, name := range names {
 		below := joinPath(path, name)
-		now, err := u.w.root.stat(below)
+		now, seen, err := u.stat(below)
 		if err != nil {
 			return false, err
 		}
@@ -61,14 +61,14 @@ func (u *undoing) removeDir(path, unit string, dir inode, touched bool) (gone bo
 		switch {
 		case one:
 		case now.kind == directory && !now.mounted && !reserved(name):
-			touchedToo := !u.withoutUs(now).before(*u.since)
+			touchedToo := !u.withoutUs(seen).before(*u.since)
 			if touched && touchedToo {
 				one = u.removeOne(below, unit, now, true)
 			} else if one, err = u.removeDir(below, unit, now, touchedToo); err != nil {
 				return false, err
 			}
 		default:
-			changed := !now.ctime.before(*u.since) && !u.otherName(now)
+			changed := !seen.ctime.before(*u.since) && !u.otherName(seen)
 			one = u.removeOne(below, unit, now, now.mounted || now.kind == special || reserved(name) || changed)
 		}
 		gone = gone && one
