@@ -56,7 +56,9 @@ it, 124 after a timeout, 125 if airlock itself failed.
 		if request.Timeout, err = runTimeout(*timeout, o.settings.Limits); err != nil {
 			return usageError(a, c, err.Error())
 		}
-		result, err := oneRun(ctx, s.places, o, a.environ, request)
+		result, err := asOneControlled(ctx, s.places, o.dir, request, func(ctx context.Context, r tools.Request) (tools.Result, error) {
+			return oneRun(ctx, s.places, o, a.environ, r)
+		})
 		if err != nil {
 			printError(a.stderr, err)
 			return exitAirlock

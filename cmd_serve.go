@@ -81,7 +81,8 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			log.Warn("the output of runs could not be removed", "err", err)
 		}
 	}()
-	server := tools.New(tools.Options{
+	runs := &conversation{}
+	runs.Server = tools.New(tools.Options{
 		Version:    version(),
 		Policy:     settings.describe(),
 		Tools:      settings.Tools,
@@ -107,11 +108,13 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			if err != nil {
 				return nil, forModel(err)
 			}
+			runs.opened(o.dir)
 			log.Info("opened", "workspace", o.dir, "project policy", o.projectState())
 			return runner, nil
 		},
 	})
-	err := tools.Serve(ctx, a.stdin, a.stdout, server)
+	defer controlled(s.places, runs, log)()
+	err := tools.Serve(ctx, a.stdin, a.stdout, runs.Server)
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, tools.ErrClientGone): // many clients leave like that

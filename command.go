@@ -26,6 +26,8 @@ func commands() []command {
 	return []command{
 		serveCommand(),
 		runCommand(),
+		psCommand(),
+		stopCommand(),
 		logCommand(),
 		diffCommand(),
 		undoCommand(),

@@ -28,7 +28,7 @@ var imports = map[string]struct {
 	may []string
 	why string
 }{
-	"":                   {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/gitconfig", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
+	"":                   {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/control", "internal/gitconfig", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
 	"tools":              {[]string{"sandbox", "overlay", "proxy", "envs", "internal/spelling", "internal/units"}, "tools drives the four; who starts it is main's business"},
 	"sandbox":            {[]string{"internal/mountinfo", "internal/units"}, "a sandbox knows nothing of transactions, networks or packages: it gets a plain Spec"},
 	"overlay":            {[]string{"internal/gitconfig", "internal/mountinfo", "internal/units", "internal/untrusted"}, "a transaction knows directories, not what ran in them"},
@@ -39,6 +39,7 @@ var imports = map[string]struct {
 	"internal/untrusted": {nil, "a leaf, so that a workspace's files are read with the same care everywhere"},
 	"internal/mountinfo": {nil, "a leaf, so that sandbox and overlay read the kernel's list of mounts alike"},
 	"internal/gitconfig": {[]string{"internal/untrusted"}, "a leaf: what git obeys is judged without a workspace or a layer"},
+	"internal/control":   {nil, "a leaf: it tells of runs, whatever they are"},
 	"internal/mcpclient": {nil, "it stands outside as a client does, and must not share the server's mistakes"},
 	"internal/demo":      {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},
 	"internal/bench":     {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},

@@ -85,22 +85,19 @@ func addFootprints(state string, prints []footprint) error {
 
 // tread makes a change in a directory of the workspace and keeps the footprint that it leaves.
 func (l *lander) tread(path string, change func() error) error {
-	return l.host.at(path, func(fd int) error { return l.treadOn(fd, change) })
-}
-
-func (l *lander) treadOn(fd int, change func() error) error {
-	before, err := statAt(fd, "")
+	before, err := l.host.stat(path)
 	if err != nil {
 		return err
 	}
 	if err := change(); err != nil {
 		return err
 	}
-	after, err := statAt(fd, "")
-	if err != nil {
-		return nil // without a footprint more looks touched than is
+	l.host.point()
+	// By its path: if someone swapped it for another just now, that is another inode, and no footprint hides it.
+	after, err := l.host.stat(path)
+	if err == nil && before.kind == directory { // without a footprint more looks touched than is
+		l.print(before, after)
 	}
-	l.print(before, after)
 	return nil
 }
 

@@ -302,13 +302,19 @@ func (f *fixture) editAt(n int, ran func(string) error, edit func(editor, string
 // TestSwapAtEveryMoment: a directory that is swapped for another while a run lands in it, whenever, is seen as
 // swapped by the next one to land, which began before: the landing's own footprints hide nothing.
 func TestSwapAtEveryMoment(t *testing.T) {
+	for _, where := range []string{"d", "other"} { // where the next one has changed a file
+		t.Run(where, func(t *testing.T) { swapAtEveryMoment(t, where) })
+	}
+}
+
+func swapAtEveryMoment(t *testing.T, where string) {
 	f := onDisk(t, "mkdir d other; for d in d other; do echo $d > $d/f; echo $d > $d/g; done")
-	prepare := func(run, name string) *Txn {
+	prepare := func(run, in, name string) *Txn {
 		txn, err := f.Begin(t.Context(), run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir := filepath.Join(txn.Layer().Upper, "d")
+		dir := filepath.Join(txn.Layer().Upper, in)
 		makeDirs(t, dir)
 		for _, err := range []error{
 			os.Chmod(dir, 0o700), unix.Setxattr(dir, "user.overlay.origin", []byte("x"), 0),
@@ -321,7 +327,7 @@ func TestSwapAtEveryMoment(t *testing.T) {
 		return txn
 	}
 	for n := 0; ; n++ {
-		first, second := prepare(fmt.Sprint("first", n), "f"), prepare(fmt.Sprint("second", n), "g")
+		first, second := prepare(fmt.Sprint("first", n), "d", "f"), prepare(fmt.Sprint("second", n), where, "g")
 		calls := 0
 		hook := func() {
 			if calls++; calls == n {
@@ -332,7 +338,7 @@ func TestSwapAtEveryMoment(t *testing.T) {
 		f.land(first)
 		f.root.hook = nil
 		report := f.land(second)
-		conflict := slices.ContainsFunc(report.Conflicts, func(c Conflict) bool { return c.Path == "d/g" })
+		conflict := slices.ContainsFunc(report.Conflicts, func(c Conflict) bool { return c.Path == where+"/g" })
 		if swapped := n > 0 && calls >= n; swapped != conflict {
 			t.Errorf("call %d of %d: swapped %v, and then %s", n, calls, swapped, report.Summary())
 		}

@@ -106,7 +106,9 @@ func (l *lander) replaceDir(s step) error {
 	if err == nil {
 		err = l.host.parent(s.path, func(fd int, name string) error {
 			l.host.point()
-			return l.treadOn(fd, func() error { return l.host.fail("remove", s.path, unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)) })
+			return l.tread(parentPath(s.path), func() error {
+				return l.host.fail("remove", s.path, unix.Unlinkat(fd, name, unix.AT_REMOVEDIR))
+			})
 		})
 	}
 	if err == nil {

@@ -19,6 +19,7 @@ import (
 type job struct {
 	id     string
 	tool   string
+	about  string // what it runs
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when result is final
 	asked  time.Time
@@ -38,6 +39,56 @@ type job struct {
 // errStopped is why a run ends that a call ended.
 var errStopped = errors.New("stopped")
 
+// errByUser is why a run ends that the user ended from outside of the conversation.
+var errByUser = errors.New("the user stopped the run (airlock stop)")
+
+// RunInfo is a run that goes on.
+type RunInfo struct {
+	ID     string
+	Tool   string
+	What   string // its command or program
+	Queued bool   // it has not begun
+	Since  time.Time
+}
+
+// Runs lists the runs of the conversation that go on, in the order in which they were asked for. It is safe for
+// concurrent use, as Stop is.
+func (s *Server) Runs() []RunInfo {
+	s.jobs.mu.Lock()
+	all := slices.Clone(s.jobs.all)
+	s.jobs.mu.Unlock()
+	var infos []RunInfo
+	for _, j := range all {
+		if j.isDone() {
+			continue
+		}
+		j.mu.Lock()
+		info := RunInfo{ID: j.id, Tool: j.tool, What: j.about, Queued: !j.running, Since: j.since}
+		if info.Queued {
+			info.Since = j.asked
+		}
+		j.mu.Unlock()
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// Stop ends a run that goes on, as the user's wish, and waits until it has ended. known is false if there is
+// none.
+func (s *Server) Stop(ctx context.Context, id string) (known bool, err error) {
+	j, err := s.jobs.find(id)
+	if err != nil || j.isDone() {
+		return false, nil
+	}
+	j.cancel(errByUser)
+	select {
+	case <-j.done:
+		return true, nil
+	case <-ctx.Done():
+		return true, fmt.Errorf("run %s has not ended yet: %w", id, context.Cause(ctx))
+	}
+}
+
 // maxKept is how many jobs that are over a conversation keeps, with their output.
 const maxKept = 64
 
@@ -49,17 +100,17 @@ type jobs struct {
 }
 
 // add makes a job that can begin.
-func (js *jobs) add(tool string, t *ticket, cancel context.CancelCauseFunc) (*job, error) {
+func (js *jobs) add(r Request, t *ticket, cancel context.CancelCauseFunc) (*job, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	if js.over != nil {
 		return nil, js.over
 	}
-	id := newRunID()
+	id := NewRunID()
 	for slices.ContainsFunc(js.all, func(j *job) bool { return j.id == id }) {
-		id = newRunID()
+		id = NewRunID()
 	}
-	j := &job{id: id, tool: tool, cancel: cancel, done: make(chan struct{}), asked: time.Now(), ticket: t}
+	j := &job{id: id, tool: r.Tool, about: r.Command + r.Code + r.File, cancel: cancel, done: make(chan struct{}), asked: time.Now(), ticket: t}
 	js.all = append(js.all, j)
 	return j, nil
 }
@@ -134,11 +185,16 @@ func (j *job) drop() {
 	}
 }
 
-// release lets the calls that came after this one have their turn although its run goes on.
+// release lets the calls that came after this one have their turn although its run goes on. Otherwise the
+// place is given back when the call is answered, so that no later call's answer comes before it.
 func (j *job) release() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.isDone() {
+		return
+	}
 	j.free = true
+	j.ticket.handOver()
 	if j.running {
 		j.ticket.leave()
 	}
@@ -251,22 +307,26 @@ func (j *job) state() (r Result, done bool) {
 // start makes a job of a call with good arguments, which p is told of, and begins it.
 func (s *Server) start(c call, r Request, req mcp.CallToolRequest, p *progress) (*job, error) {
 	ctx, cancel := context.WithCancelCause(c.conversation)
-	j, err := s.jobs.add(r.Tool, c.ticket, cancel)
+	j, err := s.jobs.add(r, c.ticket, cancel)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	c.ticket.handOver()
 	j.watch(p)
 	go func() {
 		defer cancel(nil)
 		defer s.jobs.forget()
-		defer close(j.done)
-		defer j.ticket.leave()
 		result := s.work(ctx, c, j, r, req)
+		if errors.Is(context.Cause(ctx), errByUser) && result.Status == StatusCancelled {
+			result.Notes = append(result.Notes, errByUser.Error())
+		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.result = result
+		close(j.done)
+		if j.free {
+			j.ticket.leave()
+		}
 	}()
 	return j, nil
 }

@@ -264,3 +264,33 @@ func TestLongOutputIsKept(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// Who stops a run from outside of the conversation is named to the model.
+func TestUserStops(t *testing.T) {
+	f := newFakeRunner()
+	s := New(testOptions(f))
+	c := connect(t, s)
+	c.send(shell("1", "block"))
+	<-f.busy
+	c.send(shell("2", "echo waits"))
+	var runs []RunInfo
+	for end := time.Now().Add(5 * time.Second); len(runs) < 2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		runs = s.Runs()
+	}
+	if len(runs) != 2 || runs[0].What != "block" || runs[0].Queued || !runs[1].Queued {
+		t.Fatalf("runs are %+v", runs)
+	}
+	if known, err := s.Stop(t.Context(), "none"); known || err != nil {
+		t.Errorf("stop of none: %v, %v", known, err)
+	}
+	if known, err := s.Stop(t.Context(), runs[0].ID); !known || err != nil {
+		t.Errorf("stop: %v, %v", known, err)
+	}
+	if r := c.answer(); !strings.Contains(r.text(), "exit=cancelled") || !strings.Contains(r.text(), "note: the user stopped the run (airlock stop)") {
+		t.Errorf("the call is answered with %q", r.text())
+	}
+	c.answer()
+	if runs := s.Runs(); len(runs) > 0 {
+		t.Errorf("left: %+v", runs)
+	}
+}

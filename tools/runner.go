@@ -100,7 +100,7 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 
 	id := r.ID
 	if id == "" {
-		id = newRunID()
+		id = NewRunID()
 	}
 	out := NewOutput(w.policy.Limits.Output)
 	if r.Printing != nil {
@@ -307,8 +307,8 @@ func describe(r Request) string {
 	return r.Tool
 }
 
-// newRunID names a run: eight hexadecimal digits.
-func newRunID() string {
+// NewRunID makes the name of a new run: eight hexadecimal digits.
+func NewRunID() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
