@@ -224,8 +224,10 @@ c"`,
 			want: Report{
 				Added: []string{"lib/deep/a.py", "other/x"},
 				Withheld: []Withheld{
-					{"other/.vscode/sub", "protected"}, {"other/.vscode/t.json", "protected"},
-					{"vs/.vscode/sub/u.json", "protected"}, {"vs/.vscode/t.json", "protected"},
+					{"other/.vscode/sub", "protected"},
+					{"other/.vscode/t.json", "protected"},
+					{"vs/.vscode/sub/u.json", "protected"},
+					{"vs/.vscode/t.json", "protected"},
 				},
 			},
 			check: `test "$(ls -A lib/deep)" = a.py; test "$(ls -A other)" = x; test -e pkg/__pycache__/a.pyc; test -e vs/.vscode/sub/u.json; test -e vs/.vscode/t.json`,
