@@ -76,6 +76,9 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 	// A client that is gone must not end the process before its runs are discarded.
 	signal.Ignore(syscall.SIGPIPE)
 	kept := outputs{state: s.places.state}
+	if err := kept.clear(); err != nil {
+		log.Warn("the output of runs of a server that was killed could not be removed", "err", err)
+	}
 	defer func() {
 		if err := kept.close(); err != nil {
 			log.Warn("the output of runs could not be removed", "err", err)

@@ -11,7 +11,7 @@ import (
 
 // outputs is where one server keeps the output of runs that is too long for a result: a directory of its own
 // in the state directory, made when it is needed and removed by close. What a server that was killed left
-// behind is removed when the next one needs its own.
+// behind is removed when the next one starts, and when one needs its own.
 type outputs struct {
 	state string // the state directory
 	dir   string
@@ -38,14 +38,8 @@ func (o *outputs) make() error {
 		return err
 	}
 	defer all.Close()
-	entries, err := os.ReadDir(base)
-	if err != nil {
+	if err := sweepAll(base); err != nil {
 		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			sweep(filepath.Join(base, e.Name()))
-		}
 	}
 	dir, err := os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid()))
 	if err != nil {
@@ -56,6 +50,34 @@ func (o *outputs) make() error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	o.dir, o.held = dir, held
+	return nil
+}
+
+// clear removes what servers left behind that were killed.
+func (o *outputs) clear() error {
+	base := filepath.Join(o.state, "output")
+	if _, err := os.Lstat(base); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	all, err := locked(filepath.Join(base, "lock"), unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	return sweepAll(base)
+}
+
+// sweepAll sweeps each directory in base, whose lock is held.
+func sweepAll(base string) error {
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			sweep(filepath.Join(base, e.Name()))
+		}
+	}
 	return nil
 }
 

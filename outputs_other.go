@@ -12,4 +12,6 @@ type outputs struct{ state string }
 
 func (o *outputs) file(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
+func (o *outputs) clear() error { return nil }
+
 func (o *outputs) close() error { return nil }

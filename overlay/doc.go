@@ -103,7 +103,7 @@
 //     only modes, owners, mtimes, and attributes of the user class.
 //   - A directory whose entries someone else changed, in a directory whose entries someone else
 //     changed, can't be told from one that was swapped for another: what the run changed in it is a
-//     conflict then.
+//     conflict then. An undo keeps such a directory with all that is in it.
 //   - If someone else removes a file while a run writes it anew (and does not change the one that was
 //     there), the run's lands at its path: the layer does not tell it from a new file. The same holds
 //     for a file with several hard links, whose origin overlayfs does not note.
@@ -146,6 +146,8 @@
 //   - A file that replaces another by a rename has its group, and its access control list unless it
 //     has one of its own. A run can't take such a list away by replacing the file.
 //   - A path of more than 4,095 bytes does not land, though it can lie in the workspace.
+//   - An undo does not bring back what makes a directory a git directory if something that git obeys there has
+//     changed since: that could land because git did not obey it then.
 //   - What undo keeps is counted by the size of files, holes included.
 //   - What someone puts at a hidden path while a run goes on is hidden from that run only if something was
 //     there before, or a pattern names just that path, or all that its directory holds. What is hidden in one

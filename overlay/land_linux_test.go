@@ -216,6 +216,23 @@ c"`,
 			check: `grep -qx 1 pkg/__pycache__/a.pyc; ! test -e new; test "$(ls new2)" = y; ! test -e old`,
 		},
 		{
+			// Moving from below marks the directory that it goes to.
+			name:  "ignored and protected in a new directory, with marks",
+			setup: "mkdir -p pkg/__pycache__ vs/.vscode/sub; echo 1 > pkg/__pycache__/a.pyc; echo 1 > vs/.vscode/t.json; echo 1 > vs/.vscode/sub/u.json",
+			run: `mkdir -p lib/deep/__pycache__ other/.vscode/sub; mv pkg/__pycache__/a.pyc lib/deep/__pycache__/; echo 1 > lib/deep/a.py
+				mv vs/.vscode/t.json other/.vscode/; mv vs/.vscode/sub/u.json other/.vscode/sub/; echo 1 > other/x`,
+			want: Report{
+				Added: []string{"lib/deep/a.py", "other/x"},
+				Withheld: []Withheld{
+					{"other/.vscode/sub", "protected"},
+					{"other/.vscode/t.json", "protected"},
+					{"vs/.vscode/sub/u.json", "protected"},
+					{"vs/.vscode/t.json", "protected"},
+				},
+			},
+			check: `test "$(ls -A lib/deep)" = a.py; test "$(ls -A other)" = x; test -e pkg/__pycache__/a.pyc; test -e vs/.vscode/sub/u.json; test -e vs/.vscode/t.json`,
+		},
+		{
 			name: "protected",
 			setup: `mkdir -p .git/hooks .git/objects .git/refs .vscode vend/objects vend/refs; echo ref > .git/HEAD; echo c > .git/config; echo 1 > .vscode/keep
 				echo c > vend/config; touch .envrc; mkdir data; echo 1 > data/config`,

@@ -106,8 +106,9 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 	case isDir:
 		next := p.below(e.path, inode{})
 		next.marks = e.marks
-		lands, err = s.walk(next)
-		s.scrubs = append(s.scrubs, s.c.scrubs(e)...)
+		if lands, err = s.walk(next); lands {
+			s.scrubs = append(s.scrubs, s.c.scrubs(e)...) // else it is pruned, and not there when it is their turn
+		}
 		return lands, !lands, err
 	default:
 		if why, err := s.c.heldBack(p, e); err != nil || why != "" {

@@ -56,6 +56,9 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if err := u.readLater(h, e); err != nil {
+		return Report{}, err
+	}
 	if r.Of != "" {
 		return Report{}, fmt.Errorf("run %s landed in the workspace %s too, and is taken back there", r.Run, Quote(string(r.Of)))
 	}
@@ -108,11 +111,18 @@ type undoing struct {
 	steps []step
 	// since is a moment after everything that it put had been made, and before it was put.
 	since *stamp
+	began stamp // when it began to land
 
 	c       collector // only changes are used
 	gone    map[string]bool
 	removed map[string]*restored // directories that it removed, with what they held
 	sources map[string]*restored // what is put, by its path
+
+	prints     []footprint // of the workspace's landings, once they were needed
+	haveprints bool
+
+	dev   uint64      // of the workspace
+	later []takenBack // landings after it that were taken back, the newest undo first
 
 	git *undoing // of the git directory outside that was landed in together; nil if none
 	// Of git: what is taken back there, and the path that leads there from the workspace.
@@ -127,11 +137,12 @@ type restored struct {
 }
 
 func (w *Workspace) newUndoing(kept *tree, r record) (*undoing, error) {
-	u := &undoing{w: w, kept: kept, gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{}}
+	u := &undoing{w: w, kept: kept, began: stamp{r.Time.Unix(), uint32(r.Time.Nanosecond())}, gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{}}
 	root, err := statAt(w.root.fd, "")
 	if err != nil {
 		return nil, err
 	}
+	u.dev = root.dev
 	if r.Marker != nil {
 		u.since = &stamp{r.Marker.Sec, r.Marker.Nsec}
 	}
@@ -276,8 +287,35 @@ func (u *undoing) restore(r *restored) error {
 		}
 		ch.conflict = parent.kind != directory
 	}
+	if !ch.conflict {
+		if ch.conflict, err = u.obeyedAnew(r.path); err != nil {
+			return err
+		}
+	}
 	u.put(ch, r)
 	return nil
+}
+
+// obeyedAnew reports whether bringing path back would make a directory a git directory again in which something
+// that git obeys has changed since: it could land because git did not obey it then.
+func (u *undoing) obeyedAnew(path string) (bool, error) {
+	dir := parentPath(path)
+	if !slices.Contains(gitEssential, baseName(path)) || isDotGit(baseName(dir)) {
+		return false, nil
+	}
+	for _, name := range gitDangerous {
+		below := joinPath(dir, name)
+		now, err := u.w.root.stat(below)
+		if err != nil {
+			return false, err
+		}
+		// What the landing changed itself was judged then, and is taken back with this.
+		ours := slices.ContainsFunc(u.steps, func(s step) bool { return within(s.path, below) })
+		if now.kind != absent && !ours && !now.ctime.before(u.began) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // leaves are the paths that a report names: files, and directories with nothing in them.
@@ -293,14 +331,14 @@ func (r *restored) leaves(paths []string) []string {
 
 // putBack judges something that the landing replaced.
 func (u *undoing) putBack(s step) error {
-	now, err := u.w.root.stat(s.path)
+	now, seen, err := u.stat(s.path)
 	if err != nil {
 		return err
 	}
 	ch := change{kind: put, path: s.path, host: now, unit: s.unit}
 	switch {
 	case s.landed.kind != directory:
-		ch.conflict = !u.unchanged(s, now)
+		ch.conflict = !u.unchanged(s, seen)
 		ch.modified = []string{s.path}
 	case u.gone[s.path]:
 		ch.host = inode{}
@@ -319,11 +357,11 @@ func (u *undoing) put(ch change, r *restored) {
 
 // resetMode judges a directory whose mode the landing changed.
 func (u *undoing) resetMode(s step) error {
-	now, err := u.w.root.stat(s.path)
+	now, seen, err := u.stat(s.path)
 	if err != nil {
 		return err
 	}
-	if now.kind != directory || now.ino != s.host.ino {
+	if now.kind != directory || seen.ino != s.host.ino {
 		now.kind = absent
 	}
 	run := now

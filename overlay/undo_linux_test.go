@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,6 +131,109 @@ func TestUndoEdited(t *testing.T) {
 	f.host(fmt.Sprintf(`for i in mod del gone/a added new/b new/c; do grep -qx host $i; done; grep -qx 3 same-size; grep -qx 2 elsewhere
 		for i in mod del gone/a restored same-size moved; do grep -qx 1 $i.conflict-%s; done; grep -qx 1 gone/b; ! test -e new/a; ! test -e restored
 		test "$(stat -c %%a mode)" = 711`, id))
+}
+
+// TestUndoInTurn: runs that are taken back one after the other, the last one first, leave what was there before each.
+func TestUndoInTurn(t *testing.T) {
+	f := onDisk(t, "echo 0 > f; mkdir -p t/u mode; echo 1 > t/u/x; ln -s f l")
+	runs := []string{
+		"rm -r t; echo t > t; echo 1 > f", "rm t; ln -s f t; echo 2 > f; ln -sf g l",
+		"rm t; mkdir -p t/deep; echo n > t/new; echo n > t/deep/n; chmod 750 t; chmod 700 mode; echo 3 > f", "echo 4 > t/new; echo 4 > t/deep/m; echo 4 > f; rm l; chmod 711 mode",
+		"rm -r t mode; rm f; mkdir f; echo 5 > f/in",
+	}
+	var before []map[string]string
+	for _, run := range runs {
+		before = append(before, undated(snapshot(t, f.dir, true)))
+		f.landed(run, "")
+	}
+	for i := range slices.Backward(runs) {
+		report := f.undo(fmt.Sprintf("r%d", i+1))
+		if len(report.Conflicts) > 0 {
+			t.Fatalf("undo of r%d: %+v", i+1, report)
+		}
+		if diff := cmp.Diff(before[i], undated(snapshot(t, f.dir, true))); diff != "" {
+			t.Fatalf("undo of r%d (-want +got):\n%s", i+1, diff)
+		}
+	}
+}
+
+// TestUndoInTurnEdited: what someone changes between the two stays.
+func TestUndoInTurnEdited(t *testing.T) {
+	f := onDisk(t, "echo 0 > f; mkdir mine; echo 1 > mine/p")
+	f.landed("echo 1 > f; mkdir -p new/sub; echo 1 | tee new/x new/y new/sub/x > new/z", "")
+	f.landed("echo 2 > f; rm -r new", "")
+	f.undo("r2")
+	f.host("echo 3 > f; echo 3 > new/x; mv mine new/; rm new/sub/x; echo 3 > new/sub/x")
+	var got []string
+	for _, c := range f.undo("r1").Conflicts {
+		got = append(got, c.Path)
+	}
+	if diff := cmp.Diff([]string{"f", "new/mine", "new/sub", "new/x"}, got); diff != "" {
+		t.Errorf("conflicts (-want +got):\n%s", diff)
+	}
+	f.host("grep -qx 3 f; grep -qx 3 new/x; test -e new/mine/p; grep -qx 3 new/sub/x; ! test -e new/y; grep -qx 0 f.conflict-*")
+}
+
+// TestUndoMovedInto: a directory that someone moved into one that a run made stays, although its files are older
+// than the landing. What later runs did there is no reason to keep anything.
+func TestUndoMovedInto(t *testing.T) {
+	for name, tt := range map[string]struct{ since, later, want, check string }{
+		"moved in":      {since: "mv mine new/", want: "new/mine", check: "test -e new/mine/deep/q; test -e new/mine/p; ! test -e new/y; ! test -e new/sub"},
+		"moved deeper":  {since: "mv mine new/sub/", want: "new/sub/mine", check: "test -e new/sub/mine/deep/q; ! test -e new/y; ! test -e new/sub/x"},
+		"swapped":       {since: "mv new/sub away; mv mine new/sub", want: "new/sub", check: "test -e new/sub/deep/q; ! test -e new/y; test -e away/x"},
+		"added to":      {since: "echo 1 > new/sub/mine", want: "new/sub/mine", check: "test -e new/sub/mine; ! test -e new/y; ! test -e new/sub/x"},
+		"later run":     {later: "rm new/y; rm new/sub/z; rm new/sub/deep/z", check: "! test -e new"},
+		"run and moved": {later: "rm new/y", since: "mv mine new/", want: "new/mine", check: "test -e new/mine/deep/q; ! test -e new/sub"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := onDisk(t, "mkdir -p mine/deep; echo 1 > mine/p; echo 1 > mine/deep/q")
+			f.landed("mkdir -p new/sub/deep; echo 1 | tee new/sub/x new/sub/z new/sub/deep/z > new/y", "")
+			if tt.later != "" {
+				f.landed(tt.later, "")
+			}
+			f.host(tt.since)
+			report := f.undo("r1")
+			got := ""
+			for _, c := range report.Conflicts {
+				got += c.Path
+			}
+			if got != tt.want {
+				t.Errorf("conflicts %q, want %q", got, tt.want)
+			}
+			f.host(tt.check)
+		})
+	}
+}
+
+// TestUndoObeyed: an undo makes no git directory around what landed in it when it was none.
+func TestUndoObeyed(t *testing.T) {
+	for name, tt := range map[string]struct{ since, want string }{
+		"nothing changed": {"", ""},
+		"a configuration": {"echo '[core]' > x.git/config", "x.git"},
+		"a hook":          {"echo x > x.git/hooks/post-checkout", "x.git"},
+		"links":           {"rm -r x.git/refs; ln -s ../elsewhere x.git/refs", "x.git"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := onDisk(t, "mkdir -p x.git/objects/pack x.git/refs/heads x.git/hooks; echo '[user]' > x.git/config; echo ref: refs/heads/main > x.git/HEAD")
+			f.landed("rm x.git/HEAD", "")
+			if tt.since != "" {
+				if got := f.landed(tt.since, ""); len(got.Withheld) > 0 {
+					t.Fatalf("%+v", got)
+				}
+			}
+			report := f.undo("r1")
+			got := ""
+			for _, w := range report.Withheld {
+				got += w.Path
+			}
+			if got != tt.want {
+				t.Errorf("withheld %q, want %q: %+v", got, tt.want, report)
+			}
+			if f.host("ls x.git") == "" || (tt.want == "") != strings.Contains(f.host("ls x.git"), "HEAD") {
+				t.Errorf("x.git holds %s", f.host("ls x.git"))
+			}
+		})
+	}
 }
 
 // TestUndoDiscards: where conflicts discard, an undo is all or nothing.

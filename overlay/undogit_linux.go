@@ -73,6 +73,10 @@ func (w *Workspace) findHalf(with *recordedWith) (u *undoing, h *tree, err error
 		kept.close()
 		return nil, nil, err
 	}
+	if err = u.readLater(h, e); err != nil {
+		kept.close()
+		return nil, nil, err
+	}
 	u.entry = e
 	return u, h, nil
 }

@@ -5,17 +5,17 @@ import "slices"
 // remove judges something that the landing put where nothing was, and reports whether the path will
 // be free.
 func (u *undoing) remove(s step) (gone bool, err error) {
-	now, err := u.w.root.stat(s.path)
+	now, seen, err := u.stat(s.path)
 	if err != nil || now.kind == absent {
 		return true, err
 	}
 	if s.isObject() {
 		return false, nil // someone may have made a ref to it since; git gc removes what nobody needs
 	}
-	if now.kind == directory && s.landed.kind == directory && now.ino == s.landed.ino && !now.mounted && u.since != nil {
-		return u.removeDir(s.path, s.unit, now)
+	if now.kind == directory && s.landed.kind == directory && seen.ino == s.landed.ino && !now.mounted && u.since != nil {
+		return u.removeDir(s.path, s.unit, now, s.landed.ctime.before(u.withoutUs(seen)))
 	}
-	return u.removeOne(s.path, s.unit, now, !u.unchanged(s, now)), nil
+	return u.removeOne(s.path, s.unit, now, !u.unchanged(s, seen)), nil
 }
 
 // otherName reports whether a file has a name that the landing put by itself, which moved its ctime last.
@@ -32,8 +32,20 @@ func (u *undoing) removeOne(path, unit string, now inode, conflict bool) (gone b
 	return !conflict
 }
 
-// removeDir judges a directory that the landing put, each entry for itself.
-func (u *undoing) removeDir(path, unit string, dir inode) (gone bool, err error) {
+// withoutUs returns the ctime that an inode would have if our landings had not moved it.
+func (u *undoing) withoutUs(now inode) stamp {
+	if !u.haveprints {
+		// Without footprints more looks changed than is, so an error does no harm.
+		u.prints, _ = readFootprints(u.w.state)
+		u.haveprints = true
+	}
+	return without(u.prints, now)
+}
+
+// removeDir judges a directory that the landing put, each entry for itself. touched says whether someone else
+// changed the names in it. If so, a directory in it that was touched itself may be one that they moved there, with files
+// whose ctimes are old: it stays (see collector.swapped).
+func (u *undoing) removeDir(path, unit string, dir inode, touched bool) (gone bool, err error) {
 	names, err := u.w.root.list(path)
 	if err != nil {
 		return false, err
@@ -41,7 +53,7 @@ func (u *undoing) removeDir(path, unit string, dir inode) (gone bool, err error)
 	gone = true
 	for _, name := range names {
 		below := joinPath(path, name)
-		now, err := u.w.root.stat(below)
+		now, seen, err := u.stat(below)
 		if err != nil {
 			return false, err
 		}
@@ -49,11 +61,14 @@ func (u *undoing) removeDir(path, unit string, dir inode) (gone bool, err error)
 		switch {
 		case one:
 		case now.kind == directory && !now.mounted && !reserved(name):
-			if one, err = u.removeDir(below, unit, now); err != nil {
+			touchedToo := !u.withoutUs(seen).before(*u.since)
+			if touched && touchedToo {
+				one = u.removeOne(below, unit, now, true)
+			} else if one, err = u.removeDir(below, unit, now, touchedToo); err != nil {
 				return false, err
 			}
 		default:
-			changed := !now.ctime.before(*u.since) && !u.otherName(now)
+			changed := !seen.ctime.before(*u.since) && !u.otherName(seen)
 			one = u.removeOne(below, unit, now, now.mounted || now.kind == special || reserved(name) || changed)
 		}
 		gone = gone && one
