@@ -123,7 +123,7 @@ func TestTrustAsksNothing(t *testing.T) {
 		{"[limits]\nruns = 2\n", "only narrows", ""},
 		{"", "only narrows", ""},
 		{"[limits]\nruns = 99\nprocesses = 0\n", "", ".airlock.toml:3: limits.processes: is not a value that this key takes"},
-		{"[packages]\napprove = \"never\"\n", "", ".airlock.toml:2: packages.approve: not supported yet"},
+		{"[packages]\napprove = \"never\"\n", "only narrows", ""},
 		{"[nope]\n", "", ".airlock.toml:1: nope: unknown key"},
 	} {
 		s := trustSetup(t, tt.policy)

@@ -144,6 +144,9 @@ func (c *collector) dir(p place) error {
 	if err != nil {
 		return err
 	}
+	if err := c.lookAgain(&p); err != nil {
+		return err
+	}
 	c.note(p, p.path, p.host)
 	for _, e := range entries {
 		c.note(p, e.path, e.host)

@@ -55,6 +55,22 @@ func (c *collector) swapped(parent place, path string, dir inode) bool {
 	return c.trusted && c.seen == nil && c.dirTouched(path, dir) && c.dirTouched(parent.path, parent.host)
 }
 
+// lookAgain looks at a directory of the workspace once what is in it was looked at. A directory in it that was
+// swapped for another before that has moved this one's ctime by now; and if this one is another by now, what was
+// looked at may be the other's.
+func (c *collector) lookAgain(p *place) error {
+	now, err := c.host.stat(p.path)
+	if err != nil {
+		return err
+	}
+	if now.kind != directory || now.ino != p.host.ino || now.dev != p.host.dev {
+		p.swapped = true
+		return nil
+	}
+	p.host = now
+	return nil
+}
+
 // resolveVanished decides about files that the layer holds as copies of something that the workspace
 // does not have, where someone changed the directory: if the run removed or replaced a file of just
 // this size and time, it renamed it; otherwise someone else removed it, which is a conflict.

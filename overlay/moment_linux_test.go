@@ -153,6 +153,11 @@ func (e editor) swapped(name, token string) (gone string, err error) {
 	return "", unix.Renameat2(unix.AT_FDCWD, e.path(filepath.Dir(name)), unix.AT_FDCWD, e.path("other"), unix.RENAME_EXCHANGE)
 }
 
+// exchanged does that without an edit.
+func (e editor) exchanged(name, _ string) (gone string, err error) {
+	return "", unix.Renameat2(unix.AT_FDCWD, e.path(filepath.Dir(name)), unix.AT_FDCWD, e.path("other"), unix.RENAME_EXCHANGE)
+}
+
 // tokens are all lines of all files in the workspace.
 func tokens(t *testing.T, dir string) []string {
 	t.Helper()
@@ -178,6 +183,7 @@ func TestEditAtEveryMoment(t *testing.T) {
 	edits := map[string]func(e editor, name, token string) (string, error){
 		"in place": editor.inPlace, "backdated": editor.backdated, "renamed": editor.renamed, "appended": editor.appended,
 		"removed": editor.removed, "mapped": editor.mapped, "linked": editor.linked, "chmodded": editor.chmodded, "swapped": editor.swapped,
+		"exchanged": editor.exchanged,
 	}
 	runs := map[string]func(upper string) error{
 		"changed": func(upper string) error {
@@ -189,7 +195,7 @@ func TestEditAtEveryMoment(t *testing.T) {
 		for how, edit := range edits {
 			t.Run(did+", "+how, func(t *testing.T) {
 				f := onDisk(t, "")
-				write := how != "chmodded" && how != "removed"
+				write := how != "chmodded" && how != "removed" && how != "exchanged"
 				calls, _ := f.editAt(0, ran, edit, write)
 				conflicts := 0
 				step := 3

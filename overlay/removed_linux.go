@@ -68,6 +68,13 @@ func (c *collector) removedDir(p place, path string, host inode, inside bool) (g
 		return false, err
 	}
 	next := p.below(path, host)
+	if err := c.lookAgain(&next); err != nil {
+		return false, err
+	}
+	if next.swapped {
+		c.changes = append(c.changes, change{kind: remove, path: path, host: host, conflict: true, unit: p.unit})
+		return false, nil
+	}
 	git := isGitDir(baseName(path), func(name string) bool { return slices.Contains(names, name) })
 	if git {
 		next.enterGit(false)
