@@ -116,7 +116,7 @@ func hold(args []string) {
 			}
 			if pid == 0 {
 				for {
-					_, _, _ = unix.RawSyscall(unix.SYS_PAUSE, 0, 0, 0)
+					_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0) // for ever
 				}
 			}
 		}
