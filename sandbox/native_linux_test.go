@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-var prepared = flag.Bool("prepared", false, "begin each run's sandbox ahead, where the backend can")
+// Runs of tests are begun ahead as an ordinary user, and not as root, so that both are tested.
+var prepared = flag.Bool("prepared", os.Geteuid() != 0, "begin each run's sandbox ahead, where the backend can")
 
 // backendNames are the backends that isolate, which every test of what a run may do is played on.
 var backendNames = []string{"native", "bwrap"}
