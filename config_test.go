@@ -210,7 +210,7 @@ func TestVariableFaults(t *testing.T) {
 		{"AIRLOCK_LIMITS_PROCESSES=3\nmemory = \"1GiB\"", `AIRLOCK_LIMITS_PROCESSES: sets more than limits.processes`},
 		{"AIRLOCK_LIMITS_TIMEOUT=1", `AIRLOCK_LIMITS_TIMEOUT: limits.timeout: "1" is not a duration; write a number and a unit, as in "45s", "2m" or "1h30m"`},
 		{"AIRLOCK_NETWORK_ALLOW=a b", `AIRLOCK_NETWORK_ALLOW: network.allow: "a b": a host can't hold ' '`},
-		{"AIRLOCK_SANDBOX_CACHE=1GiB", "AIRLOCK_SANDBOX_CACHE: sandbox.cache: not supported yet"},
+		{"AIRLOCK_PACKAGES_R_REPO=https://r.example", "AIRLOCK_PACKAGES_R_REPO: packages.r.repo: not supported yet"},
 	} {
 		_, err := userSettings(configFile{path: filepath.Join(t.TempDir(), "none")}, []string{tt.variable}, nil)
 		if err == nil || err.Error() != tt.want {

@@ -113,11 +113,11 @@
 //   - A process that is between looking a path up and opening it, which is some microseconds of the
 //     kernel's, while all of the last look, the rename and the end of the lease pass, opens the replaced
 //     file, too.
-//   - The kernel stamps a write before it copies the data. One that is stamped before a run begins, has its
-//     data in the file only after the run read it, and is closed by the time the run lands, is not seen. That
-//     takes a writer that waits all that time in the middle of one call, for a CPU or for a page. A version that
-//     was renamed into place can be missed likewise. In 2,000 runs that raced with editors on a busy
-//     machine of two CPUs, one of some 8,000 edits was lost so.
+//   - The kernel stamps a write before it copies the data, and a rename before anyone sees it. One that is
+//     stamped before a run begins, is there only after the run read the file, and is over by the time the run
+//     lands, is not seen. That takes a writer that waits all that time in the middle of one call, for a CPU or for
+//     the disk: as long as the sandbox of a run takes to start, tens of milliseconds. Of
+//     2,000 runs that wrote within milliseconds of their beginning, one lost one of some 8,000 edits so.
 //   - A write through a shared mapping moves no ctime while its page, dirty since before the run began,
 //     waits to be written to disk. An edit that was made so, and only so, is not seen once the mapping
 //     is gone; as long as it is there, the file is open for writing.
