@@ -89,8 +89,13 @@ func (s *Server) Stop(ctx context.Context, id string) (known bool, err error) {
 	}
 }
 
-// maxKept is how many jobs that are over a conversation keeps, with their output.
-const maxKept = 64
+// maxKept is how many jobs that are over a conversation keeps, with their output, and maxKeptTexts how much output
+// of all of them is in files, in bytes. maxWaiting is how many may go on or wait for their turn.
+const (
+	maxKept      = 64
+	maxKeptTexts = 512 << 20
+	maxWaiting   = 256
+)
 
 // jobs are those of a conversation.
 type jobs struct {
@@ -105,6 +110,15 @@ func (js *jobs) add(r Request, t *ticket, cancel context.CancelCauseFunc) (*job,
 	defer js.mu.Unlock()
 	if js.over != nil {
 		return nil, js.over
+	}
+	waiting := 0
+	for _, j := range js.all {
+		if !j.isDone() {
+			waiting++
+		}
+	}
+	if waiting >= maxWaiting {
+		return nil, fmt.Errorf("%d runs of this conversation go on or wait for their turn; wait for one of them, or end one (run_id with stop=true), before the next", waiting)
 	}
 	id := NewRunID()
 	for slices.ContainsFunc(js.all, func(j *job) bool { return j.id == id }) {
@@ -133,26 +147,41 @@ func (js *jobs) find(id string) (*job, error) {
 	return nil, fmt.Errorf("run_id: there is no run %s in this conversation; there are %s", shown, shortList(known, 10))
 }
 
-// forget drops the oldest jobs that are over, beyond those that are kept.
+// forget drops the oldest jobs that are over, and their output, beyond what is kept.
 func (js *jobs) forget() {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	over := 0
+	over, bytes := 0, int64(0)
 	for i := len(js.all) - 1; i >= 0; i-- {
-		if j := js.all[i]; j.isDone() {
-			if over++; over > maxKept {
-				j.drop()
-				js.all = slices.Delete(js.all, i, i+1)
-			}
+		j := js.all[i]
+		if !j.isDone() {
+			continue
+		}
+		over++
+		if bytes += j.kept(); over > maxKept || bytes > maxKeptTexts {
+			j.drop()
+		}
+		if over > maxKept {
+			js.all = slices.Delete(js.all, i, i+1)
 		}
 	}
+}
+
+// kept is how much of the job's output is in a file, in bytes.
+func (j *job) kept() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.out == nil {
+		return 0
+	}
+	return j.out.Kept()
 }
 
 // end ends all of them and waits until they have.
 func (js *jobs) end(ctx context.Context, cause error) {
 	js.mu.Lock()
 	js.over = cause
-	all := js.all
+	all := slices.Clone(js.all) // forget moves them
 	js.mu.Unlock()
 	for _, j := range all {
 		j.cancel(cause)

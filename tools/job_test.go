@@ -294,3 +294,16 @@ func TestUserStops(t *testing.T) {
 		t.Errorf("left: %+v", runs)
 	}
 }
+
+func TestRunsThatWaitAreBounded(t *testing.T) {
+	f := newFakeRunner()
+	c := connect(t, New(testOptions(f)))
+	for i := range maxWaiting {
+		c.send(shellWith(fmt.Sprint(i), `"command":"block","wait_seconds":0`))
+		c.goesOn(c.answer())
+	}
+	c.send(shellWith("900", `"command":"echo one more"`))
+	if r := c.answer(); !r.Result.IsError || !strings.Contains(r.text(), "error: 256 runs of this conversation go on or wait") {
+		t.Errorf("one more is answered with %q", r.text())
+	}
+}

@@ -59,11 +59,14 @@ func (k *keptText) read(offset int64, n int) ([]byte, error) {
 	return text[:got], err
 }
 
+// errDropped is why a text is not there any more.
+var errDropped = errors.New("it made room for later runs' output")
+
 func (k *keptText) close() {
 	if k.file != nil {
 		k.file.Close()
 		os.Remove(k.file.Name())
-		k.file, k.err = nil, os.ErrClosed
+		k.file, k.size, k.err = nil, 0, errDropped
 	}
 }
 
@@ -83,6 +86,13 @@ func (o *Output) File() string {
 		return ""
 	}
 	return o.whole.file.Name()
+}
+
+// Kept is the size of that file in bytes.
+func (o *Output) Kept() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.whole.size
 }
 
 // Close removes that file.
