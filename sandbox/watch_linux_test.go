@@ -1,10 +1,8 @@
 package sandbox
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -195,60 +193,6 @@ func TestScratchIsTold(t *testing.T) {
 	if got := last.Load() >> 20; exit != (Exit{}) || got != 8 || calls.Load() < 2 {
 		t.Errorf("%+v, at last %d MiB, told %d times", exit, got, calls.Load())
 	}
-}
-
-// What the watch costs is init's own time, as the host counts it.
-func TestWatchIsCheap(t *testing.T) {
-	n := isolating(newNative(t))
-	for _, c := range []struct {
-		processes int
-		most      float64 // of a core
-	}{{1, 0.03}, {50, 0.15}} {
-		spec := testSpec(t, "sh", "-c", fmt.Sprintf("for i in $(seq %d); do sleep 30 & done; echo made; wait", c.processes-1))
-		if c.processes == 1 {
-			spec.Argv = []string{"sh", "-c", "echo made; exec sleep 30"}
-		}
-		spec.Limits.Memory = 1 << 30
-		made := &firstWrite{once: make(chan struct{})}
-		ctx, cancel := context.WithCancel(t.Context())
-		running, err := n.launch(ctx, spec, Stdio{Output: made}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-made.once
-		init := running.(*process).init.(clonedInit).process.Pid
-		const span = 3 * time.Second
-		before := cpuTime(t, init)
-		time.Sleep(span)
-		used := cpuTime(t, init) - before
-		cancel()
-		if _, err := running.Wait(); err != nil {
-			t.Error(err)
-		}
-		share := used.Seconds() / span.Seconds()
-		t.Logf("%d processes: %.2f %% of a core", c.processes, 100*share)
-		if share > c.most {
-			t.Errorf("the watch of %d processes takes %.1f %% of a core", c.processes, 100*share)
-		}
-	}
-}
-
-// cpuTime is what a process has computed, by the scheduler's account of each thread, in nanoseconds.
-func cpuTime(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(threads) == 0 {
-		t.Fatal("init is gone: ", err)
-	}
-	var sum time.Duration
-	for _, thread := range threads {
-		b, err := os.ReadFile(thread)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum += time.Duration(number(b))
-	}
-	return sum
 }
 
 // The kernel's own choice, when the host has no memory left, is a run that nothing holds.
