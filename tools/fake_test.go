@@ -34,6 +34,12 @@ type fakeRunner struct {
 	print    chan string   // what a command "print" prints, until it is "end"
 }
 
+// say has the command "print" print a text, and returns when it has.
+func (f *fakeRunner) say(text string) {
+	f.print <- text
+	f.print <- "" // is taken once the text was written
+}
+
 func newFakeRunner() *fakeRunner {
 	return &fakeRunner{busy: make(chan struct{}, 100), print: make(chan string)}
 }

@@ -49,20 +49,20 @@ func TestRunThatOutlivesItsCall(t *testing.T) {
 	if r := c.answer(); !strings.HasPrefix(r.text(), "next\nexit=0") {
 		t.Errorf("the next call gives %q", r.text())
 	}
-	f.print <- "one\ntwo"
+	f.say("one\ntwo")
 	look := fmt.Sprintf(`"run_id":%q,"wait_seconds":0`, id)
 	c.send(shellWith("3", look))
 	if r := c.answer(); c.goesOn(r) != id || !strings.HasPrefix(r.text(), "one\ntwo\nexit=running\nrunning run_id="+id) {
 		t.Errorf("a look gives %q", r.text())
 	}
-	f.print <- " and more\nthree\n"
+	f.say(" and more\nthree\n")
 	c.send(shellWith("4", look))
 	if r := c.answer(); !strings.HasPrefix(r.text(), "two and more\nthree\nexit=running\n") {
 		t.Errorf("a second look gives %q", r.text())
 	}
 	// One call waits for the end.
 	c.send(shellWith("5", fmt.Sprintf(`"run_id":%q`, id)))
-	f.print <- "four\n"
+	f.say("four\n")
 	f.print <- "end"
 	if r := c.answer(); !strings.HasPrefix(r.text(), "four\nexit=0\n") || r.Result.StructuredContent["run_id"] != id {
 		t.Errorf("the end is %q", r.text())
@@ -187,7 +187,7 @@ func TestProgressOfARunThatGoesOn(t *testing.T) {
 	id := c.goesOn(c.answer())
 	<-f.busy
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_shell","arguments":{"run_id":%q},"_meta":{"progressToken":"p"}}}`, id))
-	f.print <- "half\n" // the call may not wait yet: then it is told at once when it does
+	f.say("half\n") // the call may not wait yet: then it is told at once when it does
 	if r := decode(t, c.next()); r.Method != "notifications/progress" {
 		t.Errorf("no progress: %+v", r)
 	}
@@ -219,9 +219,9 @@ func TestLongOutputIsKept(t *testing.T) {
 	for i := range 300 {
 		line := fmt.Sprintf("line %d – ü\n", i)
 		whole.WriteString(line)
-		f.print <- line
+		f.say(line)
 	}
-	f.print <- "last"
+	f.say("last")
 	whole.WriteString("last")
 	f.print <- "end"
 	c.send(shellWith("2", fmt.Sprintf(`"run_id":%q`, id)))
