@@ -61,7 +61,7 @@ func TestKill(t *testing.T) {
 		w := newWorld(t)
 		w.config.Allow = []string{"six", "needs-six"}
 		cmd := exec.Command(self, "-test.run=^TestKilledServer$")
-		cmd.Env = append(os.Environ(), killed+"="+w.dir+"|"+moment)
+		cmd.Env = append(os.Environ(), killed+"="+w.dir+"|"+moment, "TMPDIR="+t.TempDir())
 		out, err := cmd.CombinedOutput()
 		if err == nil && strings.Contains(string(out), "was not killed") {
 			ended++
