@@ -32,14 +32,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"airlock/sandbox"
 )
 
 func main() {
-	if sandbox.Main() { // this process is a sandbox's init, its janitor, or a check of the host
-		return
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	status := run(ctx, app{os.Environ(), os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
 	stop()

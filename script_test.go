@@ -18,12 +18,8 @@ import (
 	"airlock/sandbox"
 )
 
-// The test binary is the program too: under the name of a sandbox's init or janitor, which a run in a
-// script starts, and as the command airlock of the scripts.
+// The test binary is the program too, as the command airlock of the scripts.
 func TestMain(m *testing.M) {
-	if sandbox.Main() {
-		return
-	}
 	testscript.Main(m, map[string]func(){"airlock": main})
 }
 

@@ -14,9 +14,6 @@
 // [Process] is waited for; after that nothing of the run is left.
 //
 //	func main() {
-//		if sandbox.Main() { // this process is init, and done
-//			return
-//		}
 //		backend, err := sandbox.NewNative()
 //		…
 //		defer backend.Close()

@@ -10,7 +10,6 @@ import (
 var roles = map[string]func(args []string){}
 
 func TestMain(m *testing.M) {
-	Main()
 	if len(os.Args) > 1 {
 		if role := roles[os.Args[1]]; role != nil {
 			role(os.Args[2:])

@@ -2,7 +2,6 @@
 // that confines its runs must pass it, as root and as an ordinary user.
 //
 //	func TestMain(m *testing.M) {
-//		sandbox.Main()
 //		sandboxtest.Main()
 //		os.Exit(m.Run())
 //	}
