@@ -54,7 +54,7 @@ func inNamespaces(ctx context.Context, flags uintptr, order *checkOrder) (map[st
 	ours, theirs := os.NewFile(uintptr(pair[0]), "findings"), os.NewFile(uintptr(pair[1]), "findings")
 	defer ours.Close()
 
-	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd := exec.CommandContext(ctx, ownBinary())
 	cmd.Args = []string{checkName}
 	cmd.Env = []string{}
 	cmd.Dir = "/"

@@ -319,7 +319,7 @@ func testNothingLeaks(t *testing.T, n Backend) {
 		return len(entries), runtime.NumGoroutine()
 	}
 	fds, goroutines := count()
-	for i := range 100 {
+	for i := range 15 {
 		spec.Argv = [][]string{{"true"}, {"/no/such"}, {"sh", "-c", "sleep 9 & true"}}[i%3]
 		doRun(t, n, spec, "input that is not read")
 	}

@@ -21,9 +21,9 @@ func memoryFile(name string) (*os.File, error) {
 // payload that got at init's /proc/PID/exe would find a file that nobody can write, instead of the
 // host's binary; and an upgrade on disk while the server runs changes nothing.
 func sealSelf() (*os.File, error) {
-	self, err := os.Open("/proc/self/exe")
+	self, err := os.Open(ownBinary())
 	if err != nil {
-		return nil, setupError("open own binary", "/proc/self/exe", err)
+		return nil, setupError("open own binary", ownBinary(), err)
 	}
 	defer self.Close()
 
