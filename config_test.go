@@ -132,6 +132,8 @@ func TestUserFileFaults(t *testing.T) {
 		{"bad glob", "[sandbox]\nhide = [\".env\",\n  \"a/../b\"]\n", `FILE:2: sandbox.hide[1]: "a/../b" is not a glob: it holds the name ".."`},
 		{"nothing hides", "[sandbox]\nbackend = \"direct\"\nhide = [\".env\"]\n[workspace]\nmode = \"direct\"\n[network]\nmode = \"allow\"\n", `FILE:3: sandbox.hide: nothing hides a path from a run without a sandbox; leave it out, or take another sandbox.backend than "direct"`},
 		{"direct mode that waits", "[workspace]\nmode = \"direct\"\nland_on = \"review\"\n", `FILE:2: workspace.mode: "direct" has nothing that could wait for a review; take "overlay", or another workspace.land_on than "review"`},
+		{"direct mode that discards", "[workspace]\nmode = \"direct\"\non_conflict = \"discard\"\n", `FILE:2: workspace.mode: "direct" has no conflict check; take "overlay", or workspace.on_conflict = "beside"`},
+		{"direct mode that waits for the disk", "[workspace]\nmode = \"direct\"\ndurable = true\n", `FILE:2: workspace.mode: "direct" has no landing that could be durable; take "overlay", or workspace.durable = false`},
 		{"no value", "[limits]\ntimeout =\n", `FILE:2: limits.timeout: expected value but found '\n' instead`},
 		{"mark", "\ufeff[limits]\n", `FILE:1: begins with a byte order mark`},
 		{"UTF-16", "\xff\xfe[\x00", `FILE:1: begins with a byte order mark`},

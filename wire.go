@@ -120,17 +120,18 @@ func unheld(backend sandbox.Backend, l tools.Limits) []string {
 // describe is what the tools' descriptions say of the settings.
 func (s settings) describe() tools.Policy {
 	return tools.Policy{
-		Direct:   s.Unconfined(),
-		Through:  s.Workspace.Mode == "direct" && !s.Unconfined(),
-		ReadOnly: s.Workspace.Mode == "readonly",
-		Hides:    len(s.Sandbox.Hide) > 0,
-		Cache:    s.Sandbox.Cache != "" && !s.Unconfined(),
-		LandOn:   s.Workspace.LandOn,
-		Packages: !s.Unconfined() && s.Packages.Approve != "never" && !slices.Contains(s.Tools.Disable, "package_install"),
-		Network:  s.Network.Mode,
-		Allow:    s.Network.Allow,
-		Order:    s.Workspace.Order,
-		Limits:   s.Limits,
+		Direct:     s.Unconfined(),
+		Through:    s.Workspace.Mode == "direct" && !s.Unconfined(),
+		ReadOnly:   s.Workspace.Mode == "readonly",
+		Hides:      len(s.Sandbox.Hide) > 0,
+		Cache:      s.Sandbox.Cache != "" && !s.Unconfined(),
+		LandOn:     s.Workspace.LandOn,
+		OnConflict: s.Workspace.OnConflict,
+		Packages:   !s.Unconfined() && s.Packages.Approve != "never" && !slices.Contains(s.Tools.Disable, "package_install"),
+		Network:    s.Network.Mode,
+		Allow:      s.Network.Allow,
+		Order:      s.Workspace.Order,
+		Limits:     s.Limits,
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 //   - a slash at the end matches directories only;
 //   - what matches a directory matches everything in it.
 //
-// A leading "!" is refused: there is no list to take a path back from.
+// A leading "!" is refused: there is no list to take a path back from. So are alternatives in braces, "{a,b}", which
+// are not among these: who writes them means what they mean elsewhere.
 type glob struct {
 	names    []string // the pattern's parts; "**" stands for any number of names
 	dirOnly  bool
@@ -27,6 +28,27 @@ type glob struct {
 }
 
 const anyNames = "**"
+
+// alternatives reports whether a pattern holds braces with a comma between them, and the first is not escaped.
+func alternatives(pattern string) bool {
+	open, comma := false, false
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case '{':
+			open, comma = true, false
+		case ',':
+			comma = open
+		case '}':
+			if comma {
+				return true
+			}
+			open = false
+		}
+	}
+	return false
+}
 
 // compileGlob reads a pattern; the error names it.
 func compileGlob(pattern string) (glob, error) {
@@ -43,6 +65,8 @@ func compileGlob(pattern string) (glob, error) {
 		return bad("it is empty")
 	case strings.HasPrefix(pattern, "!"):
 		return bad("a leading ! is not supported")
+	case alternatives(pattern):
+		return bad("it holds alternatives in braces; write a glob for each, or \\{ for a name that holds a brace")
 	}
 	g := glob{names: strings.Split(rest, "/"), dirOnly: dirOnly}
 	for _, n := range g.names {

@@ -50,9 +50,18 @@ func TestGlob(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"", "/", "!a", "a//b", "a/../b", "./a", "[a", "[", `a\`, "[b-a]", "a[!"} {
+	for _, bad := range []string{"", "/", "!a", "a//b", "a/../b", "./a", "[a", "[", `a\`, "[b-a]", "a[!", "*.{key,pem}"} {
 		if _, err := compileGlob(bad); err == nil || !strings.Contains(err.Error(), "is not a glob") {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// Braces that are no alternatives are parts of a name.
+func TestGlobBraces(t *testing.T) {
+	for _, pattern := range []string{"{a}", `\{a,b}`, "a,b}", "{a", "${name}.txt"} {
+		if _, err := compileGlob(pattern); err != nil {
+			t.Error(err)
 		}
 	}
 }

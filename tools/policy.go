@@ -23,6 +23,8 @@ type Policy struct {
 	// LandOn is "success" or "exit": whether a run lands that exited with another status than 0; or
 	// "review": a run that exited with 0 waits for the user.
 	LandOn string
+	// OnConflict is "beside" or "discard": what becomes of a run that changed what someone else changed meanwhile.
+	OnConflict string
 	// Packages says that the package tools are offered and can install.
 	Packages bool
 	// Network is "deny", "allowlist" or "allow".
@@ -132,7 +134,11 @@ func (p Policy) instructions() string {
 		}
 		b.WriteString("- So let a command fail if its work is not to stay (set -e, &&), and pass on_failure=\"keep\" where it may fail and its files are wanted all the same, as with tests that write reports.\n")
 		b.WriteString("- Calls share nothing but the workspace: no variables, no working directory, no background processes, no files in /tmp or the home directory. Put what belongs together into one call; write what is to last into the workspace.\n")
-		b.WriteString("- A file that someone else changed while a run was going is not overwritten: the result names it as a conflict, and where the run's version is. Changes of files that make the host run something (git hooks, editor settings and the like) are withheld and named.\n")
+		conflict := "the result names it as a conflict, and where the run's version is"
+		if p.OnConflict == "discard" {
+			conflict = "nothing of the run lands then, and the result names the file"
+		}
+		b.WriteString("- A file that someone else changed while a run was going is not overwritten: " + conflict + ". Changes of files that make the host run something (git hooks, editor settings and the like) are withheld and named.\n")
 	}
 	b.WriteString("- A call that answers \"running run_id=…\" has not ended: call again with that run_id to wait on, or with stop=true to end it.\n")
 	if p.Cache {

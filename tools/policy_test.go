@@ -85,6 +85,10 @@ func TestTextsFollowThePolicy(t *testing.T) {
 		if *a.ReadOnlyHint != (p.ReadOnly && p.Network == "deny") || *a.DestructiveHint == p.ReadOnly {
 			t.Errorf("annotations %+v with %+v", a, p)
 		}
+		p.OnConflict = "discard"
+		if says := strings.Contains(p.instructions(), "nothing of the run lands then"); says != (!p.Direct && !p.Through && !p.ReadOnly) {
+			t.Errorf("%+v: what becomes of a conflict: %v", p, says)
+		}
 		if says := strings.Contains(p.instructions(), "wait until the user lands them"); says != (!p.Direct && !p.Through && !p.ReadOnly && p.LandOn == "review") {
 			t.Errorf("the instructions speak of a review: %v, with %+v", says, p)
 		}
