@@ -275,11 +275,11 @@ func (r waitingRuns) print(b *strings.Builder) {
 		fmt.Fprintf(b, "      what waits for review can't be told: %s\n", r.Fault)
 		return
 	}
-	noun := "runs wait"
+	noun, hold := "runs wait", "hold"
 	if len(r.Runs) == 1 {
-		noun = "run waits"
+		noun, hold = "run waits", "holds"
 	}
-	fmt.Fprintf(b, "      %d %s for review in %s, and hold %s: %s\n", len(r.Runs), noun, r.Workspace, inSize(r.Bytes), strings.Join(r.Runs, ", "))
+	fmt.Fprintf(b, "      %d %s for review in %s, and %s %s: %s\n", len(r.Runs), noun, r.Workspace, hold, inSize(r.Bytes), strings.Join(r.Runs, ", "))
 	if r.Gone {
 		fmt.Fprintf(b, "      mend: the workspace is not there any more; put it back to land them, or remove %s\n", r.Layers)
 	}

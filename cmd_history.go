@@ -58,11 +58,34 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 	for _, left := range leftOfLandings(w) {
 		fmt.Fprintf(a.stderr, "airlock: %s\n", left)
 	}
-	if err := errors.Join(forPerson(do(w)), w.Close()); err != nil {
+	err = do(w)
+	if errors.Is(err, overlay.ErrNoLanding) {
+		err = noLanding(w, o.dir, f.set.Arg(0), err)
+	}
+	if err := errors.Join(forPerson(err), w.Close()); err != nil {
 		printError(a.stderr, err)
 		return exitFailed
 	}
 	return exitOK
+}
+
+// noLanding adds the way out to an [overlay.ErrNoLanding]: what was looked for may wait for review, or have landed in
+// another workspace.
+func noLanding(w *overlay.Workspace, dir, run string, err error) error {
+	waiting, listErr := w.Waiting(context.Background())
+	if listErr != nil {
+		return errors.Join(err, listErr)
+	}
+	for _, one := range waiting {
+		if one.Run == run {
+			return &fault{Msg: "run " + run + " has not landed, it waits for review", Hint: fmt.Sprintf("`airlock land %s` lands it, `airlock land --discard %[1]s` throws it away", run)}
+		}
+	}
+	hint := fmt.Sprintf("`airlock log` lists the runs that landed in %s; --workspace names another workspace", tomlText(dir))
+	if run == "" && len(waiting) > 0 {
+		hint = "some wait for review: `airlock log` lists them, `airlock diff RUN` shows one"
+	}
+	return &fault{Msg: err.Error(), Hint: hint}
 }
 
 // forPerson adds the way out to errors of the history.
@@ -71,8 +94,6 @@ func forPerson(err error) error {
 	var notWaiting *overlay.NotWaitingError
 	var parked *overlay.ParkedError
 	switch {
-	case errors.Is(err, overlay.ErrNoLanding):
-		return &fault{Msg: err.Error(), Hint: "`airlock log` lists the runs that landed in this workspace"}
 	case errors.As(err, &notKept) && !notKept.Undone:
 		return &fault{Msg: err.Error(), Hint: "workspace.undo says how much is kept"}
 	case errors.As(err, &notWaiting) && notWaiting.Run == "" && len(notWaiting.Waiting) > 0:

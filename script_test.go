@@ -52,7 +52,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(home, ".state"))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(home, ".cache"))
 			env.Setenv("WS", filepath.Join(env.WorkDir, "ws"))
-			env.Setenv("AIRLOCK_TEST_INIT", os.Getenv("AIRLOCK_TEST_INIT"))
+			env.Setenv("TEST_INIT_OF_AIRLOCK", os.Getenv("TEST_INIT_OF_AIRLOCK"))
 			for _, dir := range []string{home, filepath.Join(env.WorkDir, "ws")} {
 				if err := os.MkdirAll(dir, 0o755); err != nil {
 					return err
