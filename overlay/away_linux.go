@@ -34,7 +34,7 @@ func (w *Workspace) openAway() bool {
 		place := places[w.tried]
 		w.tried++
 		place.mode = w.scratch.mode
-		foreign := os.Geteuid() == 0 && w.id.uid != 0
+		foreign := rootRights() && w.id.uid != 0
 		if place.open(context.Background(), w.root, w.id, foreign, holdsLayers) == nil {
 			if w.away != nil {
 				w.left = append(w.left, w.away)

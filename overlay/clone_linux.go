@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -97,7 +96,7 @@ func (t *tree) layerAttributes(path string) (attrs map[string][]byte, err error)
 		}
 		attrs = map[string][]byte{}
 		for _, name := range names {
-			if !travels(name) && (!strings.HasPrefix(name, "trusted.overlay.") || os.Geteuid() != 0) {
+			if !travels(name) && (!strings.HasPrefix(name, "trusted.overlay.") || !rootRights()) {
 				continue
 			}
 			if attrs[name], err = xattrValue(proc, name, unix.Getxattr); err != nil {

@@ -16,7 +16,6 @@ type collector struct {
 	alive  func() error
 	upper  *tree
 	host   *tree
-	state  string
 	filter filter
 
 	run     string // its id
@@ -36,11 +35,10 @@ type collector struct {
 	copied   map[string]bool // files of the layer that are copies, although they have lost the mark
 	inside   bool            // the layer has a whiteout of ours, for the directory of layers that lies in the workspace
 
-	prints     []footprint
-	haveprints bool
-	modes      map[string]uint32
-	shut       map[uint64]uint32 // modes of inodes that have more names
-	compared   uint64            // bytes of content so far
+	prints   ownPrints
+	modes    map[string]uint32
+	shut     map[uint64]uint32 // modes of inodes that have more names
+	compared uint64            // bytes of content so far
 
 	relinks []change        // see relink
 	linked  map[uint64]bool // inodes of several names that land
@@ -54,7 +52,7 @@ type collector struct {
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper.trailing(), host: t.w.root.trailing(),
-		state: t.w.state, filter: t.w.filter, hiding: t.hiding,
+		prints: ownPrints{state: t.w.state}, filter: t.w.filter, hiding: t.hiding,
 		run: t.run, base: t.base, units: map[string]*unitState{}, gitUser: t.w.gitUser,
 		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes, noted: t.noted,
 		shut: map[uint64]uint32{}, linked: map[uint64]bool{},
@@ -116,7 +114,7 @@ func (c *collector) rootMode(run, host inode) {
 	switch {
 	case run.mode == host.mode:
 	case c.filter.shared != nil:
-		c.withhold(".", "protected")
+		c.withhold(".", whyProtected)
 	case run.mode&0o700 != 0o700:
 		c.withhold(".", "shuts the workspace's owner out")
 	default:
@@ -166,7 +164,7 @@ func (c *collector) entry(p place, e entry) error {
 	case p.path == "" && e.name == insideName && e.gone && c.inside:
 		return nil // our own whiteout
 	case reserved(e.name):
-		c.withhold(e.path, "reserved name")
+		c.withhold(e.path, whyReserved)
 		return nil
 	case len(e.path) >= unix.PathMax:
 		c.withhold(e.path, whyTooLong)
@@ -185,10 +183,10 @@ func (c *collector) entry(p place, e entry) error {
 		c.withhold(e.path, e.run.what)
 		return nil
 	case e.host.mounted:
-		c.withhold(e.path, "another filesystem is mounted there")
+		c.withhold(e.path, whyMounted)
 		return nil
 	case e.held:
-		c.withhold(e.path, "protected")
+		c.withhold(e.path, whyProtected)
 		return nil
 	case e.run.kind == directory:
 		return c.putDir(p, e)
@@ -196,19 +194,21 @@ func (c *collector) entry(p place, e entry) error {
 	return c.putFile(p, e)
 }
 
-// whyHidden is why a change of a path that runs can't see does not land, and whyHolds why a directory stays.
-// The name of what it holds is not said: the run shall not learn it.
+// Why a change does not land, as the report has it. Of a directory that stays the name of what it holds is not
+// said: the run shall not learn it.
 const (
-	whyHidden = "hidden"
-	whyHolds  = "stays, with what is hidden in it"
+	whyProtected = "protected"
+	whyHidden    = "hidden"
+	whyHolds     = "stays, with what is hidden in it"
+	whyReserved  = "reserved name"
+	whyMounted   = "another filesystem is mounted there"
+	whyTooLong   = "path too long"
 )
 
 // reserved names are those of airlock's own directories.
 func reserved(name string) bool {
 	return name == insideName || strings.HasPrefix(name, besidePrefix)
 }
-
-const whyTooLong = "path too long"
 
 // putFile judges a file or link of the layer.
 func (c *collector) putFile(p place, e entry) (err error) {
@@ -279,7 +279,7 @@ func (c *collector) add(ch change, e entry) {
 // replaceDir judges a file or link that took the place of a directory: both land, or none.
 func (c *collector) replaceDir(p place, e entry) error {
 	if c.filter.protected(e.path, e.run.kind, p.gits) {
-		c.withhold(e.path, "protected")
+		c.withhold(e.path, whyProtected)
 		return nil
 	}
 	changes, withheld := len(c.changes), len(c.withheld)
@@ -313,7 +313,7 @@ func (c *collector) replaceDir(p place, e entry) error {
 // putDir judges a directory of the layer.
 func (c *collector) putDir(p place, e entry) error {
 	if e.host.kind != directory && c.filter.protected(e.path, directory, p.gits) {
-		c.withhold(e.path, "protected")
+		c.withhold(e.path, whyProtected)
 		return nil
 	}
 	switch e.host.kind {
@@ -349,7 +349,7 @@ func (c *collector) mergeDir(p place, e entry) error {
 	case e.run.mode == e.host.mode || !e.marks.copied && !next.opaque:
 	case e.marks.copied && c.shown(e.path, e.run.mode): // the host changed it
 	case c.filter.protected(e.path, directory, p.gits), c.filter.shared != nil && !c.filter.shared.own(e.path):
-		c.withhold(e.path, "protected")
+		c.withhold(e.path, whyProtected)
 	default:
 		c.changes = append(c.changes, change{
 			kind: setMode, path: e.path, run: e.run, host: e.host, unit: p.unit, modified: []string{e.path},

@@ -55,10 +55,7 @@ func (l *lander) seal(r record) error {
 // enter puts the landing into the history. The rename in it is the moment from which on it has landed.
 func (l *lander) enter(r record) error {
 	base := l.w.scratch.base
-	history, err := openHistory(base)
-	if err == nil && history == nil {
-		history, err = base.mkdir(historyName, 0o700)
-	}
+	history, err := makeHistory(base)
 	if err != nil {
 		return err
 	}
@@ -164,6 +161,15 @@ func openHistory(base *tree) (*tree, error) {
 	return h, err
 }
 
+// makeHistory opens the directory, which it makes where it is missing.
+func makeHistory(base *tree) (*tree, error) {
+	h, err := openHistory(base)
+	if err == nil && h == nil {
+		h, err = base.mkdir(historyName, 0o700)
+	}
+	return h, err
+}
+
 // entries lists the history, oldest first.
 func (h *tree) entries() ([]historyEntry, error) {
 	names, err := h.list("")
@@ -219,8 +225,8 @@ func (w *Workspace) changeHistory(h *tree, f func([]historyEntry) ([]historyEntr
 	return nil
 }
 
-// within reports whether the history is known to need no trimming.
-func (w *Workspace) within() bool {
+// trimmed reports whether the history is known to need no trimming.
+func (w *Workspace) trimmed() bool {
 	w.historyMu.Lock()
 	defer w.historyMu.Unlock()
 	var total uint64
@@ -233,7 +239,7 @@ func (w *Workspace) within() bool {
 // trim holds the history to workspace.undo, and to so many entries: what the oldest keep goes first.
 // The lock on the workspace is held.
 func (w *Workspace) trim(base *tree) error {
-	if w.within() {
+	if w.trimmed() {
 		return nil
 	}
 	h, err := openHistory(base)

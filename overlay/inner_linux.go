@@ -217,13 +217,12 @@ func (t *Txn) innerChanges(ctx context.Context) []Withheld {
 			continue
 		}
 		why := "on another filesystem, mounted at " + quoteItem(l.mount.path)
-		modes := map[string]uint32{}
 		var err error
 		if l.copied != nil {
-			err = l.copied.changes(ctx, l.upper, modes)
+			err = l.copied.changes(ctx, l.upper, map[string]uint32{})
 		}
 		if err == nil {
-			err = l.changes(ctx, "", modes, func(path string) {
+			err = l.changes(ctx, "", func(path string) {
 				all = append(all, Withheld{joinPath(l.mount.path, path), why})
 			})
 		}
@@ -235,7 +234,7 @@ func (t *Txn) innerChanges(ctx context.Context) []Withheld {
 }
 
 // changes names what an upper layer holds, a directory only if nothing is in it.
-func (l *innerLayer) changes(ctx context.Context, path string, modes map[string]uint32, found func(path string)) error {
+func (l *innerLayer) changes(ctx context.Context, path string, found func(path string)) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -263,7 +262,7 @@ func (l *innerLayer) changes(ctx context.Context, path string, modes map[string]
 		}
 		if i.kind != directory {
 			found(below)
-		} else if err := l.changes(ctx, below, modes, found); err != nil {
+		} else if err := l.changes(ctx, below, found); err != nil {
 			return err
 		}
 	}

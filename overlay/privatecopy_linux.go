@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -250,7 +249,7 @@ func (u *uncopying) mark(path, name, value string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	proc := "/proc/self/fd/" + strconv.Itoa(fd)
+	proc := procName(fd)
 	err = unix.Setxattr(proc, name, []byte(value), 0)
 	if err == unix.EACCES { // user attributes are written with the right to write the file
 		var st unix.Stat_t

@@ -86,7 +86,7 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 
 // scratchMode is the mode of the directories on the way to a layer, and whether somebody else's runs use it.
 func scratchMode(owner inode) (mode uint32, foreign bool) {
-	if os.Geteuid() == 0 && owner.uid != 0 {
+	if rootRights() && owner.uid != 0 {
 		return 0o711, true // runs have the owner's identity, and must get through
 	}
 	return 0o700, false
@@ -358,11 +358,7 @@ func sameFilesystem(from, to *tree) error {
 		return to.fail("remove", name, err)
 	}
 	// Nothing changed there, as far as anyone who compares times is concerned.
-	times := []unix.Timespec{
-		{Nsec: unix.UTIME_OMIT},
-		{Sec: before.mtime.sec, Nsec: int64(before.mtime.nsec)},
-	}
-	_ = unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", to.fd), times, 0)
+	_ = unix.UtimesNanoAt(unix.AT_FDCWD, procName(to.fd), before.mtime.alone(), 0)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -154,7 +153,7 @@ func newUpper(dir *tree, lower, owner inode) (upper *tree, err error) {
 }
 
 func own(upper, work *tree, owner inode) error {
-	if os.Geteuid() != 0 {
+	if !rootRights() {
 		// A group that we are not in can't be given; the files of the run get ours then.
 		_ = unix.Fchown(upper.fd, -1, int(owner.gid))
 		return nil

@@ -118,11 +118,9 @@ type undoing struct {
 	removed map[string]*restored // directories that it removed, with what they held
 	sources map[string]*restored // what is put, by its path
 
-	prints     []footprint // of the workspace's landings, once they were needed
-	haveprints bool
-
-	dev   uint64      // of the workspace
-	later []takenBack // landings after it that were taken back, the newest undo first
+	prints ownPrints
+	dev    uint64      // of the workspace
+	later  []takenBack // landings after it that were taken back, the newest undo first
 
 	git *undoing // of the git directory outside that was landed in together; nil if none
 	// Of git: what is taken back there, and the path that leads there from the workspace.
@@ -137,7 +135,10 @@ type restored struct {
 }
 
 func (w *Workspace) newUndoing(kept *tree, r record) (*undoing, error) {
-	u := &undoing{w: w, kept: kept, began: stamp{r.Time.Unix(), uint32(r.Time.Nanosecond())}, gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{}}
+	u := &undoing{
+		w: w, kept: kept, began: stamp{r.Time.Unix(), uint32(r.Time.Nanosecond())}, prints: ownPrints{state: w.state},
+		gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{},
+	}
 	root, err := statAt(w.root.fd, "")
 	if err != nil {
 		return nil, err

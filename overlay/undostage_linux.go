@@ -3,7 +3,6 @@ package overlay
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -66,7 +65,7 @@ func (u *undoing) bring(r *restored, to *tree, path string) error {
 func (t *tree) setAttributes(path string, was inode, attrs map[string][]byte) error {
 	return t.through(path, func(proc string) error {
 		t.point()
-		if os.Geteuid() == 0 {
+		if rootRights() {
 			if err := unix.Chown(proc, int(was.uid), int(was.gid)); err != nil {
 				return t.fail("chown", path, err)
 			}
@@ -81,11 +80,7 @@ func (t *tree) setAttributes(path string, was inode, attrs map[string][]byte) er
 		if err := unix.Chmod(proc, was.mode); err != nil {
 			return t.fail("chmod", path, err)
 		}
-		times := []unix.Timespec{
-			{Nsec: unix.UTIME_OMIT},
-			{Sec: was.mtime.sec, Nsec: int64(was.mtime.nsec)},
-		}
-		return t.fail("set times of", path, unix.UtimesNanoAt(unix.AT_FDCWD, proc, times, 0))
+		return t.fail("set times of", path, unix.UtimesNanoAt(unix.AT_FDCWD, proc, was.mtime.alone(), 0))
 	})
 }
 

@@ -98,7 +98,7 @@ func (w *Workspace) open(stateDir string) (err error) {
 	id := hex.EncodeToString(sum[:8])
 	w.state = filepath.Join(stateDir, "workspaces", id)
 	mode := os.FileMode(0o700)
-	if os.Geteuid() == 0 && w.id.uid != 0 {
+	if rootRights() && w.id.uid != 0 {
 		mode = 0o711
 	}
 	if err := os.MkdirAll(w.state, mode); err != nil {
