@@ -97,12 +97,8 @@ func TestKilledJointLanding(t *testing.T) {
 					t.Fatalf("it does not land: %v", after)
 				}
 			}
-			step := 7
-			if filesystem != "disk" {
-				step = 29
-			}
 			landed, took := 0, 0
-			all := points(calls, step)
+			all := points(filesystem, calls, 7)
 			for i, n := range all {
 				k, j := prepare(base)
 				if !k.killedAt("joint", n) {
