@@ -275,3 +275,19 @@ func rootRights() bool { return os.Geteuid() == 0 }
 func (s stamp) alone() []unix.Timespec {
 	return []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: s.sec, Nsec: int64(s.nsec)}}
 }
+
+// mkdir makes and opens a directory with exactly this mode.
+func (t *tree) mkdir(name string, mode uint32) (*tree, error) {
+	if err := unix.Mkdirat(t.fd, name, 0o700); err != nil {
+		return nil, t.fail("mkdir", name, err)
+	}
+	sub, err := t.sub(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Fchmod(sub.fd, mode); err != nil {
+		sub.close()
+		return nil, t.fail("chmod", name, err)
+	}
+	return sub, nil
+}

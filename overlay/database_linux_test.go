@@ -81,9 +81,8 @@ c = sqlite3.connect('a.db'); print(c.execute('pragma integrity_check').fetchall(
 	if got := f.host(read); got != "ok one run\n" {
 		t.Errorf("alone: %s", got)
 	}
-	f = onDisk(t, insert("one"))
-	report := f.landed(insert("run"), insert("host"))
-	if got := f.host(read); got != "ok one host\n" || len(report.Conflicts) == 0 {
+	report := f.landed(insert("again"), insert("host"))
+	if got := f.host(read); got != "ok one run host\n" || len(report.Conflicts) == 0 {
 		t.Errorf("both: %s%+v", got, report)
 	}
 }

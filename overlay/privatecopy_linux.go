@@ -272,3 +272,17 @@ func bornAt(fd int, name string) stamp {
 	}
 	return stamp{st.Btime.Sec, st.Btime.Nsec}
 }
+
+// LimitCopies bounds the copies that stand in for overlays, in bytes of one transaction; 0, as at first,
+// leaves no other bound than free space.
+func (w *Workspace) LimitCopies(bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.copies = bytes
+}
+
+func (w *Workspace) copyLimit() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.copies
+}

@@ -3,7 +3,6 @@ package overlay
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,109 +58,4 @@ func (u *undoing) bring(r *restored, to *tree, path string) error {
 		}
 	}
 	return to.setAttributes(path, r.host, r.attrs)
-}
-
-// setAttributes gives a directory that was made anew what its predecessor had.
-func (t *tree) setAttributes(path string, was inode, attrs map[string][]byte) error {
-	return t.through(path, func(proc string) error {
-		t.point()
-		if rootRights() {
-			if err := unix.Chown(proc, int(was.uid), int(was.gid)); err != nil {
-				return t.fail("chown", path, err)
-			}
-		} else {
-			_ = unix.Chown(proc, -1, int(was.gid)) // a group that we are not in can't be given
-		}
-		for name, value := range attrs {
-			if err := unix.Setxattr(proc, name, value, 0); err != nil {
-				return t.fail("set attribute of", path, err)
-			}
-		}
-		if err := unix.Chmod(proc, was.mode); err != nil {
-			return t.fail("chmod", path, err)
-		}
-		return t.fail("set times of", path, unix.UtimesNanoAt(unix.AT_FDCWD, proc, was.mtime.alone(), 0))
-	})
-}
-
-// attributes are those of a directory that setAttributes can give another: the user's own, and access
-// control lists.
-func (t *tree) attributes(path string) (attrs map[string][]byte, err error) {
-	err = t.through(path, func(proc string) error {
-		names, err := xattrNames(proc, unix.Listxattr)
-		if err != nil {
-			return t.fail("list attributes of", path, err)
-		}
-		for _, name := range names {
-			if !travels(name) {
-				continue
-			}
-			value, err := xattrValue(proc, name, unix.Getxattr)
-			if is(err, unix.EACCES) {
-				continue
-			}
-			if err != nil {
-				return t.fail("read attribute of", path, err)
-			}
-			if attrs == nil {
-				attrs = map[string][]byte{}
-			}
-			attrs[name] = value
-		}
-		return nil
-	})
-	return attrs, err
-}
-
-// travels reports whether an attribute is one that a directory of ours can be given.
-func travels(name string) bool {
-	return strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")
-}
-
-// refresh notes anew what the landing of an undo put, or of a run that waited: dropping the other names
-// that it had in the history, or in the layer that waited, moved its ctimes.
-func (l *lander) refresh(r record, base *tree) error {
-	m, err := takeMarker(context.Background(), base)
-	if err != nil {
-		return err
-	}
-	h, err := openHistory(base)
-	if h == nil {
-		return err
-	}
-	defer h.close()
-	e, ok := parseEntry(r.Entry)
-	if !ok {
-		return nil
-	}
-	entry, err := h.readEntry(e)
-	if err != nil {
-		return err
-	}
-	for i, s := range entry.Steps {
-		if s.Landed == nil {
-			continue
-		}
-		then, err := s.Landed.inode()
-		if err != nil {
-			return err
-		}
-		now, err := l.host.stat(string(s.Path))
-		if err == nil && now.same(then) {
-			entry.Steps[i].Landed = recordInode(now)
-		}
-	}
-	if entry.Marker != nil && (!r.Waited || l.asPut()) {
-		entry.Marker = &recordedStamp{m.at.sec, m.at.nsec}
-	}
-	text, err := entry.encode()
-	if err != nil {
-		return err
-	}
-	const beside = entryName + ".new"
-	if err := l.landing.write(beside, text, l.w.config.Durable); err != nil {
-		return err
-	}
-	l.landing.point()
-	return l.landing.fail("rename", beside, unix.Renameat(l.landing.fd, beside, l.landing.fd, entryName))
 }
