@@ -238,7 +238,7 @@ func (w *Workspace) unmoved() error {
 		return err
 	}
 	if i.kind != directory || i.ino != w.id.ino || i.dev != w.id.dev {
-		return fmt.Errorf("%s is not the directory that it was when this server started", w.root.path)
+		return fmt.Errorf("%s is not the directory that it was when this server started; restart airlock to work in the one that is there now", Quote(w.root.path))
 	}
 	return nil
 }
