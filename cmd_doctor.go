@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"airlock/internal/units"
 	"airlock/overlay"
 	"airlock/sandbox"
 )
@@ -279,7 +280,7 @@ func (r waitingRuns) print(b *strings.Builder) {
 	if len(r.Runs) == 1 {
 		noun, hold = "run waits", "holds"
 	}
-	fmt.Fprintf(b, "      %d %s for review in %s, and %s %s: %s\n", len(r.Runs), noun, r.Workspace, hold, inSize(r.Bytes), strings.Join(r.Runs, ", "))
+	fmt.Fprintf(b, "      %d %s for review in %s, and %s %s: %s\n", len(r.Runs), noun, r.Workspace, hold, units.Size(r.Bytes).Rounded(), strings.Join(r.Runs, ", "))
 	if r.Gone {
 		fmt.Fprintf(b, "      mend: the workspace is not there any more; put it back to land them, or remove %s\n", r.Layers)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"airlock/internal/units"
 	"airlock/overlay"
 )
 
@@ -71,23 +72,10 @@ func printWaiting(w io.Writer, waiting []overlay.Waiting) error {
 			fmt.Fprintf(&b, "  (waits)\n    %s\n", r.Fault)
 			continue
 		}
-		fmt.Fprintf(&b, "  (waits, holds %s)\n    %s\n", inSize(r.Bytes), strings.TrimPrefix(r.Report.Summary(), "workspace: "))
+		fmt.Fprintf(&b, "  (waits, holds %s)\n    %s\n", units.Size(r.Bytes).Rounded(), strings.TrimPrefix(r.Report.Summary(), "workspace: "))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// inSize is a number of bytes for a person.
-func inSize(bytes int64) string {
-	const unit = 1 << 10
-	if bytes < unit {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	size, prefix := float64(bytes)/unit, 0
-	for size >= unit && prefix < 3 {
-		size, prefix = size/unit, prefix+1
-	}
-	return fmt.Sprintf("%.1f %ciB", size, "KMGT"[prefix])
 }
 
 // printLog writes two lines a run.

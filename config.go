@@ -109,7 +109,6 @@ func (c Config) checkThrough() error {
 // unsupported names the keys that are set to something that has no function in this version.
 func (c Config) unsupported() []string {
 	var keys []string
-	keys = append(keys, c.Workspace.Unsupported()...)
 	keys = append(keys, c.Sandbox.Unsupported()...)
 	keys = append(keys, c.Limits.Unsupported()...)
 	keys = append(keys, c.Packages.Unsupported()...)

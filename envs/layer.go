@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"airlock/internal/units"
 )
 
 // layer is the result of installing one set of wheels into an empty environment: its document.
@@ -116,7 +118,7 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 		for _, p := range missing {
 			size += p.Size
 		}
-		progress(fmt.Sprintf("fetching %s (%s)", counted(len(missing), "package"), inSize(size)))
+		progress(fmt.Sprintf("fetching %s (%s)", counted(len(missing), "package"), units.Size(size).Rounded()))
 	}
 	step, request := py.step("fetch"), driverRequest{Pip: py.Pip, Index: c.packages.Index}
 	step.Network = true

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"airlock/internal/units"
 )
 
 // Question gives what the user is asked, for the whole set: where to, from where, what, and last the
@@ -32,7 +34,7 @@ func (p *Plan) Question(index string) string {
 			line = fmt.Sprintf("  %s %s in place of %s", c.Name, pkg.Version, c.Was)
 		}
 		if pkg.Size > 0 {
-			line += ", " + inSize(pkg.Size)
+			line += ", " + units.Size(pkg.Size).Rounded()
 		} else {
 			known = false
 		}
@@ -53,7 +55,7 @@ func (p *Plan) Question(index string) string {
 	}
 	fmt.Fprintf(&b, "Install %s into %s", counted(len(p.added()), "package"), where)
 	if known && total > 0 {
-		fmt.Fprintf(&b, " (%s)", inSize(total))
+		fmt.Fprintf(&b, " (%s)", units.Size(total).Rounded())
 	}
 	fmt.Fprintf(&b, "?\nFrom %s\n%s\n", bareURL(index), strings.Join(lines, "\n"))
 	fmt.Fprintf(&b, "Asked for: %s", strings.Join(p.Want.Requirements, ", "))
@@ -91,14 +93,4 @@ func bareURL(s string) string {
 	}
 	u.User = nil
 	return u.String()
-}
-
-func inSize(n int64) string {
-	switch {
-	case n < 1<<10:
-		return fmt.Sprintf("%d B", n)
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/units"
 )
 
 // A wheel is looked at before anything unpacks it: what it would put where, whether it is the package that
@@ -69,7 +71,7 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 			return nil, refuse("%v", err)
 		}
 		if w.Size += int64(min(f.UncompressedSize64, 1<<50)); w.Size > most {
-			return nil, refuse("it unpacks to more than %s", inSize(most))
+			return nil, refuse("it unpacks to more than %s", units.Size(most).Rounded())
 		}
 		if strings.HasSuffix(f.Name, "/") {
 			continue

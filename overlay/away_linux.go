@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 )
 
 // A layer lies on the workspace's filesystem, so that a landing renames. Where that filesystem can't be that
@@ -34,7 +32,7 @@ func (w *Workspace) openAway() bool {
 		place := places[w.tried]
 		w.tried++
 		place.mode = w.scratch.mode
-		foreign := os.Geteuid() == 0 && w.id.uid != 0
+		foreign := rootRights() && w.id.uid != 0
 		if place.open(context.Background(), w.root, w.id, foreign, holdsLayers) == nil {
 			if w.away != nil {
 				w.left = append(w.left, w.away)
@@ -52,23 +50,6 @@ func (w *Workspace) awayNow() *scratch {
 	return w.away
 }
 
-// holdsLayers tries whether a directory takes what overlayfs leaves in an upper layer: whiteouts, and
-// attributes of the user class. It says nothing of what overlayfs needs beside that.
-func holdsLayers(dir, _ *tree) error {
-	const name = ".airlock-whiteout"
-	if err := unix.Mknodat(dir.fd, name, unix.S_IFCHR, 0); err != nil {
-		return dir.fail("make whiteout", name, err)
-	}
-	if err := unix.Unlinkat(dir.fd, name, 0); err != nil {
-		return dir.fail("remove", name, err)
-	}
-	const attribute = "user.overlay.origin"
-	if err := unix.Fsetxattr(dir.fd, attribute, nil, 0); err != nil {
-		return dir.fail("set attribute of", "", err)
-	}
-	return dir.fail("remove attribute of", "", unix.Fremovexattr(dir.fd, attribute))
-}
-
 // copyIn copies what a step puts from a layer on another filesystem. Names of one inode stay that.
 func (l *lander) copyIn(ctx context.Context, s *step) error {
 	if l.copier == nil {
@@ -79,4 +60,30 @@ func (l *lander) copyIn(ctx context.Context, s *step) error {
 		return err
 	}
 	return l.copier.entry(s.path, s.name(), source)
+}
+
+// Refuse tells that the kernel did not take the directory at this absolute path, the workspace or something
+// that is mounted in it, as the lower layer of an overlay, or the filesystem of the layer as an upper one: it
+// does not say which. It reports whether the next transaction will go about it in another way, as it does from
+// then on: with its layer in another place, and at last with a private copy.
+func (w *Workspace) Refuse(lower string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refused[lower] {
+		return false
+	}
+	if lower == w.root.path && w.openAway() {
+		return true
+	}
+	if w.refused == nil {
+		w.refused = map[string]bool{}
+	}
+	w.refused[lower] = true
+	return true
+}
+
+func (w *Workspace) isRefused(lower string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused[lower]
 }

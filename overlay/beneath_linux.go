@@ -122,6 +122,20 @@ func (t *tree) stat(path string) (inode, error) {
 	return i, err
 }
 
+// inodes says what each of the names in the directory at path is.
+func (t *tree) inodes(path string, names []string) ([]inode, error) {
+	all := make([]inode, len(names))
+	err := t.at(path, func(fd int) (err error) {
+		for i, name := range names {
+			if all[i], err = statAt(fd, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
 // list returns the names in the directory at path, sorted.
 func (t *tree) list(path string) ([]string, error) {
 	fd, err := t.open(path, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -181,7 +195,7 @@ func (t *tree) through(path string, f func(proc string) error) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return t.fail("open", path, unix.ELOOP)
 	}
-	return f("/proc/self/fd/" + strconv.Itoa(fd))
+	return f(procName(fd))
 }
 
 // move renames from a path of one tree to a path of another. The flags are those of renameat2;
@@ -249,4 +263,31 @@ func statAt(fd int, name string) (inode, error) {
 // is reports whether the error is one of the errnos.
 func is(err error, errnos ...unix.Errno) bool {
 	return slices.ContainsFunc(errnos, func(e unix.Errno) bool { return errors.Is(err, e) })
+}
+
+// procName is a path to an open descriptor, for calls that take no descriptor.
+func procName(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// rootRights reports whether the server is root: modes don't bind it, and it can give files away.
+func rootRights() bool { return os.Geteuid() == 0 }
+
+// alone is what utimensat takes to set an mtime, and no atime.
+func (s stamp) alone() []unix.Timespec {
+	return []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: s.sec, Nsec: int64(s.nsec)}}
+}
+
+// mkdir makes and opens a directory with exactly this mode.
+func (t *tree) mkdir(name string, mode uint32) (*tree, error) {
+	if err := unix.Mkdirat(t.fd, name, 0o700); err != nil {
+		return nil, t.fail("mkdir", name, err)
+	}
+	sub, err := t.sub(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Fchmod(sub.fd, mode); err != nil {
+		sub.close()
+		return nil, t.fail("chmod", name, err)
+	}
+	return sub, nil
 }

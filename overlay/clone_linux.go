@@ -1,11 +1,6 @@
 package overlay
 
-import (
-	"os"
-	"strings"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // cloneLayer copies the layer of a run that waits, in the directory from, to that of the transaction:
 // directories are made anew, and everything else is linked. A landing strips marks and sets modes,
@@ -83,28 +78,4 @@ func (t *Txn) cloneFile(from *tree, path string, i inode, to *tree) error {
 		t.modes[path] = i.mode
 	}
 	return to.chmod(path, i.mode|0o400)
-}
-
-// layerAttributes are those of a directory of a layer.
-func (t *tree) layerAttributes(path string) (attrs map[string][]byte, err error) {
-	if path == "" {
-		path = "." // through takes a name
-	}
-	err = t.through(path, func(proc string) error {
-		names, err := xattrNames(proc, unix.Listxattr)
-		if err != nil {
-			return t.fail("list attributes of", path, err)
-		}
-		attrs = map[string][]byte{}
-		for _, name := range names {
-			if !travels(name) && (!strings.HasPrefix(name, "trusted.overlay.") || os.Geteuid() != 0) {
-				continue
-			}
-			if attrs[name], err = xattrValue(proc, name, unix.Getxattr); err != nil {
-				return t.fail("read attribute of", path, err)
-			}
-		}
-		return nil
-	})
-	return attrs, err
 }

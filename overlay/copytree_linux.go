@@ -3,7 +3,6 @@ package overlay
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,15 +60,7 @@ func (c *copier) tree(fromPath, toPath string) error {
 	if err != nil {
 		return err
 	}
-	sources := make([]inode, len(names))
-	err = c.from.at(fromPath, func(fd int) (err error) {
-		for i, name := range names {
-			if sources[i], err = statAt(fd, name); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	sources, err := c.from.inodes(fromPath, names)
 	if err != nil {
 		return err
 	}
@@ -202,13 +193,12 @@ func (c *copier) link(fromPath, toPath string, source inode) error {
 		if err := unix.Symlinkat(text, fd, name); err != nil {
 			return c.to.fail("link", toPath, err)
 		}
-		if os.Geteuid() == 0 {
+		if rootRights() {
 			if err := unix.Fchownat(fd, name, int(source.uid), int(source.gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
 				return c.to.fail("chown", toPath, err)
 			}
 		}
-		times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: source.mtime.sec, Nsec: int64(source.mtime.nsec)}}
-		return c.to.fail("set times of", toPath, unix.UtimesNanoAt(fd, name, times, unix.AT_SYMLINK_NOFOLLOW))
+		return c.to.fail("set times of", toPath, unix.UtimesNanoAt(fd, name, source.mtime.alone(), unix.AT_SYMLINK_NOFOLLOW))
 	})
 }
 

@@ -3,6 +3,7 @@ package overlay
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -42,18 +43,7 @@ func unified(out *strings.Builder, a, b []byte) {
 }
 
 // splitLines keeps the newlines.
-func splitLines(text []byte) [][]byte {
-	lines := bytes.SplitAfter(text, []byte("\n"))
-	return lines[:len(lines)-bytesTail(lines)]
-}
-
-// bytesTail is 1 if the last line is empty, which is none.
-func bytesTail(lines [][]byte) int {
-	if len(lines[len(lines)-1]) == 0 {
-		return 1
-	}
-	return 0
-}
+func splitLines(text []byte) [][]byte { return slices.Collect(bytes.Lines(text)) }
 
 // span is how a hunk's header writes a range of lines.
 func span(from, to int) string {
@@ -96,7 +86,7 @@ type hunk struct {
 
 func hunks(x, y [][]byte) []hunk {
 	var all []hunk
-	edits := script(x, y)
+	edits := editScript(x, y)
 	for i := 0; i < len(edits); {
 		if edits[i].a >= 0 && edits[i].b >= 0 {
 			i++
@@ -138,9 +128,9 @@ func newHunk(edits []edit, start, end int) hunk {
 	return h
 }
 
-// script is the shortest way from x to y: lines kept, removed and added, in order (Myers, "An O(ND)
+// editScript is the shortest way from x to y: lines kept, removed and added, in order (Myers, "An O(ND)
 // difference algorithm and its variations", 1986).
-func script(x, y [][]byte) []edit {
+func editScript(x, y [][]byte) []edit {
 	var head, tail []edit
 	from := 0
 	for from < len(x) && from < len(y) && bytes.Equal(x[from], y[from]) {
@@ -173,7 +163,7 @@ func shortest(x, y [][]byte) []edit {
 	v := make([]int, 2*most+2)
 	var trace [][]int
 	for d := 0; d <= most; d++ {
-		trace = append(trace, bytesOf(v, most, d))
+		trace = append(trace, diagonals(v, most, d))
 		for k := -d; k <= d; k += 2 {
 			var i int
 			if k == -d || k != d && v[most+k-1] < v[most+k+1] {
@@ -203,8 +193,8 @@ func shortest(x, y [][]byte) []edit {
 	return all
 }
 
-// bytesOf copies of v what step d looks at: the diagonals -d-1 to d+1, at the indices 0 to 2d+2.
-func bytesOf(v []int, middle, d int) []int {
+// diagonals copies of v what step d looks at: the diagonals -d-1 to d+1, at the indices 0 to 2d+2.
+func diagonals(v []int, middle, d int) []int {
 	row := make([]int, 2*d+3)
 	for k := -d - 1; k <= d+1; k++ {
 		if i := middle + k; i >= 0 && i < len(v) {
@@ -247,8 +237,6 @@ func backtrack(trace [][]int, n, m int) []edit {
 			}
 		}
 	}
-	for l, r := 0, len(reversed)-1; l < r; l, r = l+1, r-1 {
-		reversed[l], reversed[r] = reversed[r], reversed[l]
-	}
+	slices.Reverse(reversed)
 	return reversed
 }

@@ -18,9 +18,9 @@ func TestUnified(t *testing.T) {
 	for range 2000 {
 		x, y := text(), text()
 		i, j := 0, 0
-		for _, e := range script(x, y) {
+		for _, e := range editScript(x, y) {
 			if e.a >= 0 && e.a != i || e.b >= 0 && e.b != j {
-				t.Fatalf("out of order: %q %q: %v", x, y, script(x, y))
+				t.Fatalf("out of order: %q %q: %v", x, y, editScript(x, y))
 			}
 			if e.a >= 0 && e.b >= 0 && string(x[i]) != string(y[j]) {
 				t.Fatalf("lines %d and %d are not equal", i, j)

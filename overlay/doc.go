@@ -126,8 +126,9 @@
 //   - A protected path that is a link in the workspace already protects the link, not what it leads to:
 //     a run can change scripts/pre-commit where .git/hooks/pre-commit is a link to it.
 //   - A git directory outside of the workspace is used only if it names the workspace: one that was made
-//     by git init --separate-git-dir does not, until core.worktree is set in it. A linked worktree of a
-//     repository with a reftable, or that lies in the repository itself, has none.
+//     by git init --separate-git-dir does not, until core.worktree is set in it, nor does one with a
+//     configuration that the parser for hostile ones refuses. A linked worktree of a repository with a
+//     reftable, or that lies in the repository itself, has none.
 //   - A worktree that a run adds within the workspace lands, if the workspace holds the repository. That it
 //     moves or removes one does not, nor does a submodule that it adds: .gitmodules and .git files are
 //     protected.

@@ -71,28 +71,29 @@ old"; test $(stat -c %h f) = 1`,
 		},
 		{
 			name: "attributes of the user class",
-			setup: `for i in set changed removed renamed; do echo 1 > $i; done; tool set changed user.a 1; tool set removed user.a 1; tool set renamed user.a 1
-				mkdir d; tool set d user.dir 1`,
-			run: `tool set set user.a 2; tool set changed user.a 2; tool unset removed user.a; echo new > x; mv x renamed
-				for i in $(seq 20); do tool set set user.n$i "$i"; done; tool set changed user.large @2000
-				mkdir n; tool set n user.dir 2; echo 1 > n/f; tool set n/f user.f 3; echo 1 > forged; tool set forged user.overlay.opaque y; tool has d user.dir 1; echo 1 > d/x`,
+			setup: `for i in set changed removed renamed; do echo 1 > $i; done; mkdir d
+				tool set changed user.a 1 , set removed user.a 1 , set renamed user.a 1 , set d user.dir 1`,
+			run: `echo new > x; mv x renamed; mkdir n; echo 1 > n/f; echo 1 > forged; echo 1 > d/x
+				tool set set user.a 2 , set changed user.a 2 , unset removed user.a , setmany set user.n 20 , set changed user.large @2000 , \
+					set n user.dir 2 , set n/f user.f 3 , set forged user.overlay.opaque y , has d user.dir 1`,
 			want: Report{Added: []string{"d/x", "forged", "n/f"}, Modified: []string{"changed", "removed", "renamed", "set"}},
-			check: `tool has set user.a 2; tool has set user.n20 20; tool has changed user.a 2; tool has changed user.large @2000; tool has removed user.a
-				tool has renamed user.a; tool has n user.dir 2; tool has n/f user.f 3; tool has forged user.overlay.opaque; tool has forged user.overlay.overlay.opaque; tool has d user.dir 1`,
-			undone: "tool has changed user.a 1; tool has removed user.a 1; tool has renamed user.a 1; tool has set user.a",
+			check: `tool has set user.a 2 , has set user.n20 20 , has changed user.a 2 , has changed user.large @2000 , has removed user.a , \
+				has renamed user.a , has n user.dir 2 , has n/f user.f 3 , has forged user.overlay.opaque , has forged user.overlay.overlay.opaque , has d user.dir 1`,
+			undone: "tool has changed user.a 1 , has removed user.a 1 , has renamed user.a 1 , has set user.a",
 		},
 		{
 			name: "access control lists",
-			setup: fmt.Sprintf(`for i in edited replaced dropped changed own; do echo 1 > $i; tool acl $i access %d 6; done; echo 1 > given; echo 1 > stranger; tool acl stranger access 12345 6
-				mkdir d; tool acl d default %[1]d 6; tool acl . default %[1]d 4`, me),
+			setup: fmt.Sprintf(`for i in edited replaced dropped changed own given stranger; do echo 1 > $i; done; mkdir d
+				tool acl edited access %d 6 , acl replaced access %[1]d 6 , acl dropped access %[1]d 6 , acl changed access %[1]d 6 , acl own access %[1]d 6 , \
+					acl stranger access 12345 6 , acl d default %[1]d 6 , acl . default %[1]d 4`, me),
 			// The user of a run of these tests is 0 in its namespace.
-			run: `echo 2 > edited; echo 2 > stranger; echo 2 > d/x; mv d/x d/inherits; rm replaced; umask 027; echo 2 > y; tool unset y system.posix_acl_access; mv y replaced
-				tool unset dropped system.posix_acl_access; tool acl changed access 0 4; tool acl given access 0 6
-				echo 2 > top; echo 2 > z; tool acl z access 0 0; mv z own`,
+			run: `echo 2 > edited; echo 2 > stranger; echo 2 > d/x; mv d/x d/inherits; rm replaced; umask 027; echo 2 > y; echo 2 > top; echo 2 > z
+				tool unset y system.posix_acl_access , unset dropped system.posix_acl_access , acl changed access 0 4 , acl given access 0 6 , acl z access 0 0
+				mv y replaced; mv z own`,
 			want: Report{Added: []string{"d/inherits", "top"}, Modified: []string{"changed", "dropped", "edited", "given", "own", "replaced", "stranger"}},
-			check: fmt.Sprintf(`tool hasacl stranger access 12345 6; tool hasacl edited access %d 6; tool hasacl d/inherits access %[1]d 6; tool hasacl top access %[1]d 4; tool has dropped system.posix_acl_access
-				tool hasacl changed access %[1]d 4; tool hasacl given access %[1]d 6; tool hasacl own access %[1]d 0; tool hasacl replaced access %[1]d 6`, me),
-			undone: fmt.Sprintf("tool hasacl dropped access %d 6; tool hasacl replaced access %[1]d 6; tool hasacl own access %[1]d 6", me),
+			check: fmt.Sprintf(`tool hasacl stranger access 12345 6 , hasacl edited access %d 6 , hasacl d/inherits access %[1]d 6 , hasacl top access %[1]d 4 , has dropped system.posix_acl_access , \
+				hasacl changed access %[1]d 4 , hasacl given access %[1]d 6 , hasacl own access %[1]d 0 , hasacl replaced access %[1]d 6`, me),
+			undone: fmt.Sprintf("tool hasacl dropped access %d 6 , hasacl replaced access %[1]d 6 , hasacl own access %[1]d 6", me),
 		},
 		{
 			name:   "a directory that gives its group",

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -129,12 +130,29 @@ func (l *lander) leaveFootprints() {
 	clear(l.lastPrint)
 }
 
-// without returns the ctime that the directory would have if no landing had changed it.
-func without(prints []footprint, dir inode) stamp {
-	c := dir.ctime
-	for i := len(prints) - 1; i >= 0; i-- {
-		if prints[i].ino == dir.ino && prints[i].after == c {
-			c = prints[i].before
+// ownPrints are the footprints of a workspace's landings, read once they are needed.
+type ownPrints struct {
+	state string
+	read  bool
+	known []footprint
+}
+
+// all returns them, the oldest first.
+func (p *ownPrints) all() []footprint {
+	if !p.read {
+		// Without footprints more looks touched than is, so an error does no harm.
+		p.known, _ = readFootprints(p.state)
+		p.read = true
+	}
+	return p.known
+}
+
+// without returns the ctime that an inode would have if no landing had changed it.
+func (p *ownPrints) without(i inode) stamp {
+	c := i.ctime
+	for _, print := range slices.Backward(p.all()) {
+		if print.ino == i.ino && print.after == c {
+			c = print.before
 		}
 	}
 	return c

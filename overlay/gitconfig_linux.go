@@ -10,9 +10,6 @@ import (
 	"airlock/internal/gitconfig"
 )
 
-// whyProtected is why a protected path does not land.
-const whyProtected = "protected"
-
 // heldBack returns why a file or link of the layer does not land although it could, "" if it does.
 func (c *collector) heldBack(p place, e entry) (string, error) {
 	if len(p.gits) > 0 && e.run.kind == regular && isGitLock(inUnit(reportPath(p.gits[len(p.gits)-1]), e.path)) {

@@ -127,6 +127,8 @@ func TestGitDirOutsideHostile(t *testing.T) {
 		`rm $G/refs/heads/main`,
 		`rm -rf $G/refs; mkdir -p $G/refs/heads`,
 		`git commit -q --allow-empty -m x; git pack-refs --all; sed -i "s/.* refs.heads.main$/$(git rev-parse HEAD) refs\/heads\/main/" $G/packed-refs`,
+		`git commit -q --allow-empty -m x; git pack-refs --all; echo ' x' >> $G/packed-refs`,
+		`git commit -q --allow-empty -m x; git pack-refs --all; printf x >> $G/packed-refs`,
 		`echo ref: refs/heads/ws > $G/refs/heads/main`,
 		`rm $G/refs/heads/main; mkdir -p $G/refs/heads/main; cp $G/refs/heads/ws $G/refs/heads/main/x`,
 		`git replace HEAD $(git commit-tree -m evil $(git mktree </dev/null))`,

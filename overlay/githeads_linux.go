@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"bytes"
 	"io"
 	"slices"
 	"strings"
@@ -33,28 +32,44 @@ func (c *collector) settleShared() error {
 	}) {
 		return nil
 	}
-	ref, err := c.movesOthers()
-	if ref != "" {
+	why, err := c.harmsOthers()
+	if why != "" {
 		c.changes = nil
-		c.withhold(".", "would move "+Quote(ref)+", which other working trees have checked out or go by")
+		c.withhold(".", why)
 	}
 	return err
 }
 
-// movesOthers names a ref that the landing would move and that is checked out in a working tree other than the
-// run's own, or that replaces objects for all of them; "" if there is none.
-func (c *collector) movesOthers() (ref string, err error) {
-	heads, err := c.otherHeads()
-	if err != nil {
-		return "", err
-	}
+// harmsOthers says why the landing would be felt in working trees other than the run's own, "" if it would not: it
+// leaves refs that git can't read, or moves one that is checked out there or that replaces objects for all.
+func (c *collector) harmsOthers() (why string, err error) {
 	var packed [2]map[string]string
+	var texts [2]string
 	for i, side := range []gitSide{{c, false}, {c, true}} {
 		text, err := side.read("packed-refs", packedRefsLimit)
 		if err != nil {
 			return "", err
 		}
-		packed[i] = packedRefs(text)
+		var whole bool
+		texts[i] = string(text)
+		if packed[i], whole = packedRefs(texts[i]); side.run && !whole && texts[1] != texts[0] {
+			return "packed-refs would be one that git can't read", nil
+		}
+	}
+	ref, err := c.movesOthers(packed)
+	if ref != "" {
+		why = "would move " + Quote(ref) + ", which other working trees have checked out or go by"
+	}
+	return why, err
+}
+
+// movesOthers names a ref that the landing would move and that is checked out in a working tree other than the
+// run's own, or that replaces objects for all of them; "" if there is none. packed are the packed refs of the host
+// and of the run.
+func (c *collector) movesOthers(packed [2]map[string]string) (ref string, err error) {
+	heads, err := c.otherHeads()
+	if err != nil {
+		return "", err
 	}
 	for _, side := range packed {
 		for ref := range side {
@@ -107,24 +122,6 @@ func (c *collector) otherHeads() (heads []string, err error) {
 		}
 	}
 	return heads, nil
-}
-
-// symbolicRef reads the content of HEAD, or of a ref, that names another ref.
-func symbolicRef(text string) (ref string, ok bool) {
-	ref, ok = strings.CutPrefix(text, "ref:")
-	ref = strings.TrimSpace(ref)
-	return ref, ok && strings.HasPrefix(ref, "refs/") && checkPath(ref) == nil
-}
-
-// packedRefs reads packed-refs: "HASH NAME" a line, beside comments and peeled tags.
-func packedRefs(text []byte) map[string]string {
-	refs := map[string]string{}
-	for line := range bytes.Lines(text) {
-		if hash, name, found := bytes.Cut(bytes.TrimRight(line, "\n"), []byte(" ")); found && hash[0] != '#' && hash[0] != '^' {
-			refs[string(name)] = string(hash)
-		}
-	}
-	return refs
 }
 
 // gitSide is a git directory as the host has it, or as the run left it.

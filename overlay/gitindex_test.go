@@ -69,9 +69,17 @@ func FuzzIndex(f *testing.F) {
 
 func TestRefs(t *testing.T) {
 	object := strings.Repeat("0a", 20)
-	refs := packedTips("# pack-refs with: peeled fully-peeled sorted \n" + object + " refs/heads/main\n^" + object + "\n" + object + " refs/../x\nshort refs/heads/y\n" + object + " refs/heads/z.lock\n" + object + " refs/tags/v1")
-	if len(refs) != 2 || refs["refs/heads/main"] != object || refs["refs/tags/v1"] != object {
+	refs, whole := packedRefs("# pack-refs with: peeled fully-peeled sorted \n" + object + " refs/heads/main\n^" + object + "\n" + object + " refs/../x\nshort refs/heads/y\n" + object + " refs/heads/z.lock\n" + object + " refs/tags/v1")
+	if len(refs) != 2 || whole || refs["refs/heads/main"] != object || refs["refs/tags/v1"] != object {
 		t.Errorf("%v", refs)
+	}
+	for text, want := range map[string]bool{
+		"": true, "# pack-refs with: peeled\n" + object + " refs/heads/main\n^" + object + "\n": true,
+		" x\n": false, "\n": false, object + " refs/heads/main": false, object + "\n": false, "^x\n": false,
+	} {
+		if _, whole := packedRefs(text); whole != want {
+			t.Errorf("%q: whole is %v", text, whole)
+		}
 	}
 	for text, want := range map[string]string{object + "\n": object, "ref: refs/heads/main\n": "", object + "0": "", "": ""} {
 		if got := directRef(text); got != want {

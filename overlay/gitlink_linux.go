@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"airlock/internal/untrusted"
-
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/gitconfig"
+	"airlock/internal/untrusted"
 )
 
 // A workspace can have its git directory elsewhere: a linked worktree and a submodule have a file .git that
@@ -35,11 +36,8 @@ func (e *gitLinkError) Error() string {
 	return "The git directory " + Quote(e.named) + ", which .git names, is outside of the workspace and was not made visible: " + e.why + "."
 }
 
-// What is read of files that git has for pointing at each other, and of its configuration.
-const (
-	gitPointerLimit = 8 << 10
-	gitConfigLimit  = 1 << 20
-)
+// gitPointerLimit is how much is read of files that git has for pointing at each other, in bytes.
+const gitPointerLimit = 8 << 10
 
 // gitLink looks for a git directory outside of the workspace. It is nil where there is none to use; the
 // error then says why, if a .git names one.
@@ -148,12 +146,21 @@ func (w *Workspace) mutualWorktree(git, main string) error {
 
 // mutualDir makes sure that the git directory names this workspace as its working tree.
 func (w *Workspace) mutualDir(git string) error {
-	text, err := untrusted.ReadFile(git, "config", gitConfigLimit)
+	text, err := untrusted.ReadFile(git, "config", gitconfig.MaxSize)
 	if err != nil {
 		return fmt.Errorf("its config can't be read: %w", withoutPath(err))
 	}
-	tree, set := coreWorktree(text)
-	if !set {
+	entries, err := gitconfig.Parse(text)
+	if err != nil {
+		return fmt.Errorf("its config can't be read: %w", err)
+	}
+	tree := ""
+	for _, e := range entries {
+		if e.Section == "core" && e.Subsection == "" && e.Key == "worktree" {
+			tree = e.Value
+		}
+	}
+	if tree == "" {
 		return errors.New("it does not name this workspace (git config core.worktree, set to the workspace's path, does that)")
 	}
 	if !filepath.IsAbs(tree) {

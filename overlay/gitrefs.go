@@ -17,14 +17,28 @@ func directRef(text string) string {
 	return ""
 }
 
-// packedTips reads what refs lead to from the text of a packed-refs file. Lines that git would not have written are passed over.
-func packedTips(text string) map[string]string {
-	refs := map[string]string{}
+// symbolicRef reads the content of HEAD, or of a ref, that names another ref.
+func symbolicRef(text string) (ref string, ok bool) {
+	ref, ok = strings.CutPrefix(text, "ref:")
+	ref = strings.TrimSpace(ref)
+	return ref, ok && strings.HasPrefix(ref, "refs/") && checkPath(ref) == nil
+}
+
+// packedRefs reads what refs lead to from the text of a packed-refs file: "OBJECT NAME" a line, beside comments
+// and what tags lead to. Other lines, on which git gives up, are passed over; whole is that there are none.
+func packedRefs(text string) (refs map[string]string, whole bool) {
+	refs, whole = map[string]string{}, text == "" || strings.HasSuffix(text, "\n")
 	for line := range strings.Lines(text) {
-		object, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if found && objectName.MatchString(object) && gitconfig.ValidRef(name) {
+		line = strings.TrimSuffix(line, "\n")
+		object, name, _ := strings.Cut(line, " ")
+		switch {
+		case objectName.MatchString(object) && gitconfig.ValidRef(name):
 			refs[name] = object
+		case strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "^") && objectName.MatchString(line[1:]):
+		default:
+			whole = false
 		}
 	}
-	return refs
+	return refs, whole
 }

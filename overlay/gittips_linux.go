@@ -33,7 +33,8 @@ func (u *gitUnit) tips() ([]tip, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, object := range packedTips(packed) {
+	packedByRun, _ := packedRefs(packed)
+	for name, object := range packedByRun {
 		if _, loose := wrote[name]; !loose && strings.HasPrefix(name, "refs/") {
 			wrote[name] = object
 		}
@@ -55,7 +56,7 @@ func (u *gitUnit) tips() ([]tip, error) {
 		if err != nil {
 			return nil, err
 		}
-		hostPacked = packedTips(text)
+		hostPacked, _ = packedRefs(text)
 	}
 	var tips []tip
 	for name, object := range wrote {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,4 +63,45 @@ func entryKey(name string) string {
 		}
 	}
 	return name
+}
+
+// findEntry opens the history and finds a run in it.
+func (w *Workspace) findEntry(run string) (*tree, historyEntry, error) {
+	h, err := openHistory(w.scratch.base)
+	if err != nil {
+		return nil, historyEntry{}, err
+	}
+	if h == nil {
+		return nil, historyEntry{}, noLanding(run)
+	}
+	entries, err := h.entries()
+	if err == nil {
+		e, found := entryOf(entries, run)
+		if found {
+			return h, e, nil
+		}
+		if err = noLanding(run); run == "" && len(entries) > 0 {
+			last := entries[len(entries)-1]
+			err = &NotKeptError{Run: last.run, Undone: last.state == entryUndone}
+		}
+	}
+	h.close()
+	return nil, historyEntry{}, err
+}
+
+// entryOf finds the newest entry of a run; "" is any that can be undone.
+func entryOf(entries []historyEntry, run string) (historyEntry, bool) {
+	for _, e := range slices.Backward(entries) {
+		if e.run == run || run == "" && e.state == "" {
+			return e, true
+		}
+	}
+	return historyEntry{}, false
+}
+
+func noLanding(run string) error {
+	if run == "" {
+		return ErrNoLanding
+	}
+	return fmt.Errorf("%w of the id %s", ErrNoLanding, Quote(strings.ToValidUTF8(run, "?")))
 }

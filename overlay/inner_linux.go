@@ -217,13 +217,12 @@ func (t *Txn) innerChanges(ctx context.Context) []Withheld {
 			continue
 		}
 		why := "on another filesystem, mounted at " + quoteItem(l.mount.path)
-		modes := map[string]uint32{}
 		var err error
 		if l.copied != nil {
-			err = l.copied.changes(ctx, l.upper, modes)
+			err = l.copied.changes(ctx, l.upper, map[string]uint32{})
 		}
 		if err == nil {
-			err = l.changes(ctx, "", modes, func(path string) {
+			err = l.changes(ctx, "", func(path string) {
 				all = append(all, Withheld{joinPath(l.mount.path, path), why})
 			})
 		}
@@ -235,7 +234,7 @@ func (t *Txn) innerChanges(ctx context.Context) []Withheld {
 }
 
 // changes names what an upper layer holds, a directory only if nothing is in it.
-func (l *innerLayer) changes(ctx context.Context, path string, modes map[string]uint32, found func(path string)) error {
+func (l *innerLayer) changes(ctx context.Context, path string, found func(path string)) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -263,7 +262,7 @@ func (l *innerLayer) changes(ctx context.Context, path string, modes map[string]
 		}
 		if i.kind != directory {
 			found(below)
-		} else if err := l.changes(ctx, below, modes, found); err != nil {
+		} else if err := l.changes(ctx, below, found); err != nil {
 			return err
 		}
 	}
@@ -300,44 +299,4 @@ func (t *Txn) mountNotes(lost []Withheld) []string {
 		notes = append(notes, "Read-only to the run, since they are mounted files: "+list(readOnly, conflictsShown, quoteItem)+".")
 	}
 	return notes
-}
-
-// Refuse tells that the kernel did not take the directory at this absolute path, the workspace or something
-// that is mounted in it, as the lower layer of an overlay, or the filesystem of the layer as an upper one: it
-// does not say which. It reports whether the next transaction will go about it in another way, as it does from
-// then on: with its layer in another place, and at last with a private copy.
-func (w *Workspace) Refuse(lower string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refused[lower] {
-		return false
-	}
-	if lower == w.root.path && w.openAway() {
-		return true
-	}
-	if w.refused == nil {
-		w.refused = map[string]bool{}
-	}
-	w.refused[lower] = true
-	return true
-}
-
-func (w *Workspace) isRefused(lower string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.refused[lower]
-}
-
-// LimitCopies bounds the copies that stand in for overlays, in bytes of one transaction; 0, as at first,
-// leaves no other bound than free space.
-func (w *Workspace) LimitCopies(bytes int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.copies = bytes
-}
-
-func (w *Workspace) copyLimit() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.copies
 }

@@ -217,10 +217,7 @@ func (l *lander) enterRecovered(r record, base *tree) error {
 	if err != nil || strings.HasPrefix(rel, "..") {
 		return errDamaged
 	}
-	history, err := openHistory(base)
-	if err == nil && history == nil {
-		history, err = base.mkdir(historyName, 0o700)
-	}
+	history, err := makeHistory(base)
 	if err != nil {
 		return err
 	}

@@ -90,22 +90,18 @@ func TestKilledJointLanding(t *testing.T) {
 		t.Run(filesystem, func(t *testing.T) {
 			k, j := prepare(base)
 			before := undated(j.whole(t))
-			calls := k.server("joint", 0)
+			calls := k.done("joint")
 			after := undated(j.whole(t))
 			for _, path := range []string{"/new/x", "main/refs/heads/topic"} {
 				if after[path] == "" {
 					t.Fatalf("it does not land: %v", after)
 				}
 			}
-			step := 7
-			if filesystem != "disk" {
-				step = 29
-			}
 			landed, took := 0, 0
-			all := points(calls, step)
+			all := points(filesystem, calls, 7)
 			for i, n := range all {
 				k, j := prepare(base)
-				if k.server("joint", n) >= 0 {
+				if !k.killedAt("joint", n) {
 					t.Fatalf("call %d was not made", n)
 				}
 				when := fmt.Sprintf("killed at call %d of %d", n, calls)
@@ -121,7 +117,7 @@ func TestKilledJointLanding(t *testing.T) {
 					}
 				case 2, 3:
 					for _, m := range []int{1 + i%17, 2 + i*7%113, 3 + i*5%397} {
-						if k.server("recover", m) >= 0 {
+						if !k.killedAt("recover", m) {
 							break
 						}
 					}

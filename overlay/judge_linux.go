@@ -8,7 +8,7 @@ func (c *collector) touched(path string, host inode) bool {
 		return false
 	}
 	if c.seen != nil {
-		return !c.seen.file(path, host, c.footprints)
+		return !c.seen.file(path, host, c.prints.all)
 	}
 	if c.trusted && host.links > 1 {
 		return !c.withoutUs(host).before(c.begin)
@@ -21,17 +21,7 @@ func (c *collector) withoutUs(host inode) stamp {
 	if host.ctime.before(c.begin) {
 		return host.ctime
 	}
-	return without(c.footprints(), host)
-}
-
-// footprints are those of the workspace's landings.
-func (c *collector) footprints() []footprint {
-	if !c.haveprints {
-		// Without footprints more looks touched than is, so an error does no harm.
-		c.prints, _ = readFootprints(c.state)
-		c.haveprints = true
-	}
-	return c.prints
+	return c.prints.without(host)
 }
 
 // dirTouched reports whether someone changed a directory of the workspace itself, or the names in it,
@@ -42,7 +32,7 @@ func (c *collector) dirTouched(path string, host inode) bool {
 		return true
 	}
 	if c.seen != nil {
-		return !c.seen.dir(path, host, c.footprints)
+		return !c.seen.dir(path, host, c.prints.all)
 	}
 	return !c.withoutUs(host).before(c.begin)
 }

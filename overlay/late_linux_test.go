@@ -207,7 +207,7 @@ func TestLivingServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k.server("land", 350) >= 0 {
+	if !k.killedAt("land", 350) {
 		t.Fatal("it was not killed")
 	}
 	if cmp.Equal(before, undated(snapshot(t, k.dir, true))) {
@@ -260,7 +260,7 @@ func TestDamagedJournal(t *testing.T) {
 func TestDamagedJournalOfTheDead(t *testing.T) {
 	k := newKillable(t, t.TempDir())
 	defer k.remove()
-	if k.server("land", 350) >= 0 {
+	if !k.killedAt("land", 350) {
 		t.Fatal("it was not killed")
 	}
 	journals, err := filepath.Glob(filepath.Join(k.state, "workspaces", "*", journalName))

@@ -185,11 +185,7 @@ func (m *masks) resemble(k *mask, d hidingDir) error {
 		if err := unix.Chmod(proc, d.inode.mode); err != nil {
 			return k.in.fail("chmod", path, err)
 		}
-		times := []unix.Timespec{
-			{Nsec: unix.UTIME_OMIT},
-			{Sec: d.inode.mtime.sec, Nsec: int64(d.inode.mtime.nsec)},
-		}
-		return k.in.fail("set times of", path, unix.UtimesNanoAt(unix.AT_FDCWD, proc, times, 0))
+		return k.in.fail("set times of", path, unix.UtimesNanoAt(unix.AT_FDCWD, proc, d.inode.mtime.alone(), 0))
 	})
 }
 
@@ -216,5 +212,3 @@ func (m *masks) copyXattrs(from, to string) error {
 	}
 	return err
 }
-
-func procName(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -93,7 +93,7 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 	case e.gone:
 		return false, false, nil
 	case reserved(e.name):
-		s.c.withhold(e.path, "reserved name")
+		s.c.withhold(e.path, whyReserved)
 	case len(e.path) >= unix.PathMax:
 		s.c.withhold(e.path, whyTooLong)
 	case s.c.filter.ignored(e.path, isDir):

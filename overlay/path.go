@@ -1,6 +1,9 @@
 package overlay
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Paths within a workspace are relative, joined by slashes, in the bytes that the filesystem has;
 // "" is the workspace itself.
@@ -21,4 +24,15 @@ func joinPath(path, name string) string {
 		return name
 	}
 	return path + "/" + name
+}
+
+// checkPath makes sure that a path that was read is one within a workspace. openat2 would refuse it
+// otherwise; this names the cause.
+func checkPath(path string) error {
+	for name := range strings.SplitSeq(path, "/") {
+		if name == ".." || name == "." || name == "" && path != "" || strings.ContainsRune(name, 0) {
+			return fmt.Errorf("%s is no path within a workspace", Quote(path))
+		}
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -250,7 +249,7 @@ func (u *uncopying) mark(path, name, value string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	proc := "/proc/self/fd/" + strconv.Itoa(fd)
+	proc := procName(fd)
 	err = unix.Setxattr(proc, name, []byte(value), 0)
 	if err == unix.EACCES { // user attributes are written with the right to write the file
 		var st unix.Stat_t
@@ -272,4 +271,18 @@ func bornAt(fd int, name string) stamp {
 		return stamp{}
 	}
 	return stamp{st.Btime.Sec, st.Btime.Nsec}
+}
+
+// LimitCopies bounds the copies that stand in for overlays, in bytes of one transaction; 0, as at first,
+// leaves no other bound than free space.
+func (w *Workspace) LimitCopies(bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.copies = bytes
+}
+
+func (w *Workspace) copyLimit() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.copies
 }

@@ -87,7 +87,7 @@ func TestBackToBackRuns(t *testing.T) {
 // TestBackToBackCommits: so are runs that commit.
 func TestBackToBackCommits(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git here")
+		missing(t, "git", err)
 	}
 	f := onDisk(t, "git init -q .; git config user.name x; git config user.email x@example.org; echo 0 > n; git add n; git commit -qm 0")
 	runs := max(4, *backToBack/10)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -277,17 +276,6 @@ func (s recordedStep) step(then, now uint64) (step, error) {
 		}
 	}
 	return out, nil
-}
-
-// checkPath makes sure that a path that was read is one within a workspace. openat2 would refuse it
-// otherwise; this names the cause.
-func checkPath(path string) error {
-	for name := range strings.SplitSeq(path, "/") {
-		if name == ".." || name == "." || name == "" && path != "" || strings.ContainsRune(name, 0) {
-			return fmt.Errorf("%s is no path within a workspace", Quote(path))
-		}
-	}
-	return nil
 }
 
 func recordStep(s step) recordedStep {

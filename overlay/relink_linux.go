@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"slices"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,7 +35,7 @@ func (c *collector) inherited(e entry) (acl []byte, err error) {
 		return nil, nil
 	}
 	err = c.host.parent(e.path, func(fd int, name string) error {
-		acl, err = xattrValue("/proc/self/fd/"+strconv.Itoa(fd)+"/"+name, accessList, unix.Lgetxattr)
+		acl, err = xattrValue(procName(fd)+"/"+name, accessList, unix.Lgetxattr)
 		if is(err, unix.ENOTSUP, unix.ENOENT) {
 			return nil
 		}

@@ -101,7 +101,7 @@ func openOwn(fd int, name string) (int, error) {
 		return -1, err
 	}
 	if st.Mode&0o700 != 0o700 {
-		if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", p), st.Mode&0o7777|0o700); err != nil {
+		if err := unix.Chmod(procName(p), st.Mode&0o7777|0o700); err != nil {
 			return -1, err
 		}
 	}

@@ -20,15 +20,15 @@ func (c *collector) removed(p place, path string, host inode, inside bool) (gone
 		}
 		return false, nil
 	case reserved(baseName(path)):
-		c.withhold(path, "reserved name")
+		c.withhold(path, whyReserved)
 		return false, nil
 	case c.filter.fixed(path, host):
 		return false, nil // and no word of it: gc and a push do this all the time
 	case c.filter.protected(path, host.kind, p.gits):
-		c.withhold(path, "protected")
+		c.withhold(path, whyProtected)
 		return false, nil
 	case host.mounted:
-		c.withhold(path, "another filesystem is mounted there")
+		c.withhold(path, whyMounted)
 		return false, nil
 	case isDir:
 		return c.removedDir(p, path, host, inside)
@@ -55,15 +55,7 @@ func (c *collector) removedDir(p place, path string, host inode, inside bool) (g
 	if err != nil {
 		return false, err
 	}
-	below := make([]inode, len(names))
-	err = c.host.at(path, func(fd int) (err error) {
-		for i, name := range names {
-			if below[i], err = statAt(fd, name); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	below, err := c.host.inodes(path, names)
 	if err != nil {
 		return false, err
 	}
@@ -98,7 +90,7 @@ func (c *collector) removedDir(p place, path string, host inode, inside bool) (g
 	if git && len(c.withheld) > withheld {
 		// Hooks and configuration alone are no repository. It goes as a whole, or stays.
 		c.changes, c.withheld = c.changes[:changes], c.withheld[:withheld]
-		c.withhold(path, "protected")
+		c.withhold(path, whyProtected)
 		return false, nil
 	}
 	if !gone {

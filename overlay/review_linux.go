@@ -2,12 +2,8 @@ package overlay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -218,38 +214,6 @@ func removeWaiting(base *tree, run string) error {
 	return removeTree(waiting.fd, run)
 }
 
-// asPut reports whether the directories that the landing put, and what is in them, are as they were
-// staged. Their files had other names, which went, so that ctimes of files say nothing.
-func (l *lander) asPut() bool {
-	for _, s := range l.steps {
-		if s.kind != putNew && s.kind != swapIn || s.run.kind != directory {
-			continue
-		}
-		now, err := l.host.stat(s.path)
-		if err != nil || !now.same(s.run) || now.mtime != s.run.mtime || l.marker == nil || !l.asPutBelow(s.path) {
-			return false
-		}
-	}
-	return true
-}
-
-func (l *lander) asPutBelow(path string) bool {
-	names, err := l.host.list(path)
-	if err != nil {
-		return is(err, unix.EACCES) // as the run made it
-	}
-	for _, name := range names {
-		i, err := l.host.stat(joinPath(path, name))
-		switch {
-		case err != nil || !i.mtime.before(*l.marker):
-			return false
-		case i.kind == directory && (!i.ctime.before(*l.marker) || !l.asPutBelow(joinPath(path, name))):
-			return false
-		}
-	}
-	return true
-}
-
 // isRunID reports whether a name can be that of a run.
 func isRunID(run string) bool {
 	return run != "" && len(run) <= 64 && strings.Trim(run, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
@@ -261,59 +225,4 @@ func reviewError(op string, err error) error {
 		return err
 	}
 	return fmt.Errorf("overlay: %s: %w", op, err)
-}
-
-// WaitingIn says of every workspace of a state directory what waits for review, also of those that are
-// not there any more. What can't be told of is in the error, beside the rest.
-func WaitingIn(stateDir string) ([]WaitingRuns, error) {
-	names, err := filepath.Glob(filepath.Join(stateDir, "workspaces", "*", placeName))
-	if err != nil {
-		return nil, err
-	}
-	var all []WaitingRuns
-	var failed []error
-	for _, name := range names {
-		var one WaitingRuns
-		text, err := os.ReadFile(name)
-		if err == nil {
-			one, err = waitingAt(text)
-		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", name, err))
-		}
-		if len(one.Runs) > 0 {
-			all = append(all, one)
-		}
-	}
-	return all, errors.Join(failed...)
-}
-
-func waitingAt(text []byte) (WaitingRuns, error) {
-	var p recordedPlace
-	if err := json.Unmarshal(text, &p); err != nil {
-		return WaitingRuns{}, err
-	}
-	one := WaitingRuns{Workspace: string(p.Workspace), Layers: filepath.Join(string(p.Layers), waitingName)}
-	base, err := openTree(string(p.Layers))
-	if errors.Is(err, fs.ErrNotExist) {
-		return one, nil
-	}
-	if err != nil {
-		return one, err
-	}
-	defer base.close()
-	if one.Runs, err = waitingRuns(base); err != nil {
-		return one, err
-	}
-	for _, run := range one.Runs {
-		dir, err := base.sub(joinPath(waitingName, run))
-		if err != nil {
-			continue
-		}
-		if r, err := readWaiting(dir, run); err == nil {
-			one.Bytes += r.Bytes
-		}
-		dir.close()
-	}
-	return one, nil
 }

@@ -301,20 +301,6 @@ func (l *lander) resetMode(s step, given uint32) error {
 	return l.host.chmod(s.path, s.host.mode)
 }
 
-// closeOpened gives the directories that had to be writable their modes, where the process that opened
-// them is gone.
-func (l *lander) closeOpened() error {
-	var failed []error
-	for _, dir := range l.opened {
-		now, err := l.host.stat(string(dir.Path))
-		if err == nil && now.kind == directory && now.ino == dir.Ino && now.mode == dir.Mode|0o700 {
-			err = l.host.chmod(string(dir.Path), dir.Mode)
-		}
-		failed = append(failed, err)
-	}
-	return errors.Join(failed...)
-}
-
 // note adds a sentence on a path to the report. The arguments are paths.
 func (l *lander) note(path, format string, args ...any) {
 	for i, a := range args {

@@ -36,9 +36,15 @@ func TestMain(m *testing.M) {
 		killed()
 	}
 	if os.Getenv(asTool) != "" {
-		tool(os.Args[1:])
+		tools(os.Args[1:])
 		os.Exit(0)
 	}
+	// With the race detector a process that ends well waits for a second, so that what races may still be seen.
+	// Those that the tests start have nothing that does.
+	if os.Getenv("GORACE") == "" {
+		os.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
+	os.Setenv("GIT_TEST_FSYNC", "false") // nobody needs these repositories after a loss of power
 	os.Exit(m.Run())
 }
 

@@ -9,9 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -86,7 +84,7 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 
 // scratchMode is the mode of the directories on the way to a layer, and whether somebody else's runs use it.
 func scratchMode(owner inode) (mode uint32, foreign bool) {
-	if os.Geteuid() == 0 && owner.uid != 0 {
+	if rootRights() && owner.uid != 0 {
 		return 0o711, true // runs have the owner's identity, and must get through
 	}
 	return 0o700, false
@@ -147,122 +145,6 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 		return s.base.fail("lock", s.name, err)
 	}
 	return nil
-}
-
-// serverName is what a server calls its directory: its process, and a random number.
-var serverName = regexp.MustCompile(`^[0-9]+-[0-9a-f]{16}$`)
-
-// ours makes sure that everything in BASE is of the kind that we leave there: a directory of that name can be
-// someone else's, above all in a workspace, and nothing in it is to be swept.
-func (s *scratch) ours() error {
-	names, err := s.base.list("")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		switch {
-		case name == "lock", name == ".gitignore", name == historyName, name == waitingName:
-		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName.MatchString(name):
-		default:
-			return fmt.Errorf("%s is there and not airlock's own: %s is in it", Quote(s.base.path), Quote(name))
-		}
-	}
-	return nil
-}
-
-// mkdir makes and opens a directory with exactly this mode.
-func (t *tree) mkdir(name string, mode uint32) (*tree, error) {
-	if err := unix.Mkdirat(t.fd, name, 0o700); err != nil {
-		return nil, t.fail("mkdir", name, err)
-	}
-	sub, err := t.sub(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Fchmod(sub.fd, mode); err != nil {
-		sub.close()
-		return nil, t.fail("chmod", name, err)
-	}
-	return sub, nil
-}
-
-// sweep removes the directories of servers that are gone. The lock on BASE is held, so that no
-// server is between making its directory and locking it.
-func (s *scratch) sweep() error {
-	names, err := s.base.list("")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, interruptedPrefix) {
-			s.addKept(name)
-			continue
-		}
-		if !serverName.MatchString(name) {
-			continue
-		}
-		server, err := s.base.sub(name)
-		if is(err, unix.ENOTDIR, unix.ENOENT) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if unix.Flock(server.fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
-			err = s.clear(server, name)
-		}
-		server.close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clear removes the directory of one dead server. A landing that it was at has been dealt with, unless
-// there is doubt.
-func (s *scratch) clear(server *tree, name string) error {
-	if s.doubt {
-		if err := s.keepLandings(server); err != nil {
-			return err
-		}
-	}
-	// The sandbox of a server that was killed just now may still write, for two seconds at most.
-	// What that leaves is for the next start.
-	if err := removeTree(s.base.fd, name); err != nil && !is(err, unix.ENOTEMPTY) {
-		return err
-	}
-	return nil
-}
-
-// keepLandings puts the runs of a dead server aside that were at a landing.
-func (s *scratch) keepLandings(server *tree) error {
-	runs, err := server.list("")
-	if err != nil {
-		return err
-	}
-	for _, run := range runs {
-		if names, err := server.list(joinPath(run, landingName)); err != nil || len(names) == 0 {
-			continue
-		}
-		kept := freeName(s.base, interruptedPrefix+run)
-		if err := unix.Renameat2(server.fd, run, s.base.fd, kept, unix.RENAME_NOREPLACE); err != nil {
-			return server.fail("keep", run, err)
-		}
-		s.addKept(kept)
-	}
-	return nil
-}
-
-// freeName returns name, or the first of name-2 and so forth that is free in a directory of ours.
-func freeName(dir *tree, name string) string {
-	free := name
-	for n := 2; ; n++ {
-		if i, err := statAt(dir.fd, free); err != nil || i.kind == absent {
-			return free
-		}
-		free = fmt.Sprintf("%s-%d", name, n)
-	}
 }
 
 func (s *scratch) addKept(name string) {
@@ -326,59 +208,4 @@ func (s *scratch) close() error {
 		return s.base.fail("remove", "", err)
 	}
 	return nil
-}
-
-// sameFilesystem proves by doing it that a rename from one directory to the other works: device
-// numbers don't tell (bind mounts, subvolumes, project quotas).
-func sameFilesystem(from, to *tree) error {
-	name := fmt.Sprintf("%s%d-%x", probePrefix, os.Getpid(), from.fd)
-	before, err := statAt(to.fd, "")
-	if err != nil {
-		return err
-	}
-	fd, err := unix.Openat(from.fd, name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return from.fail("create", name, err)
-	}
-	unix.Close(fd)
-	defer unix.Unlinkat(from.fd, name, 0)
-	err = unix.Renameat2(from.fd, name, to.fd, name, unix.RENAME_NOREPLACE)
-	if err == unix.EACCES || err == unix.EROFS || err == unix.EPERM {
-		// The root of the workspace takes no new names, which says nothing of what is below. The
-		// kernel compares mounts before it looks for the file.
-		err = unix.Renameat2(from.fd, name+"-none", to.fd, name, unix.RENAME_NOREPLACE)
-		if err == unix.ENOENT {
-			return nil
-		}
-	}
-	if err != nil {
-		return to.fail("rename from "+from.path+" to", "", err)
-	}
-	if err := unix.Unlinkat(to.fd, name, 0); err != nil {
-		return to.fail("remove", name, err)
-	}
-	// Nothing changed there, as far as anyone who compares times is concerned.
-	times := []unix.Timespec{
-		{Nsec: unix.UTIME_OMIT},
-		{Sec: before.mtime.sec, Nsec: int64(before.mtime.nsec)},
-	}
-	_ = unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", to.fd), times, 0)
-	return nil
-}
-
-// reachable reports whether a process of the user gets to a directory, by the modes on the way.
-func reachable(path string, uid uint32) error {
-	for {
-		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err != nil {
-			return &os.PathError{Op: "stat", Path: path, Err: err}
-		}
-		if st.Mode&0o001 == 0 && (st.Uid != uid || st.Mode&0o100 == 0) {
-			return fmt.Errorf("%s is closed to uid %d, who owns the workspace", path, uid)
-		}
-		if path == "/" {
-			return nil
-		}
-		path = filepath.Dir(path)
-	}
 }

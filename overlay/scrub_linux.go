@@ -1,10 +1,6 @@
 package overlay
 
-import (
-	"strconv"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // scrub is what must be taken off a file or directory of the layer before it lands: attributes of
 // overlayfs, which a later mount would obey; capabilities; set-ID bits; and the mode that we gave it to
@@ -35,7 +31,7 @@ func (c *collector) scrubs(e entry) []scrub {
 func (t *tree) scrub(s scrub) error {
 	return t.parent(s.path, func(fd int, name string) error {
 		// A name below a descriptor has no other link to follow. The tree is ours alone, and this is none.
-		path := "/proc/self/fd/" + strconv.Itoa(fd) + "/" + name
+		path := procName(fd) + "/" + name
 		for _, attr := range s.strip {
 			t.point()
 			err := unix.Lremovexattr(path, attr)

@@ -3,7 +3,6 @@ package overlay
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -101,8 +100,6 @@ func (l *lander) staged(ctx context.Context, directories bool) error {
 	return nil
 }
 
-func rootRights() bool { return os.Geteuid() == 0 }
-
 // ready makes what the layer has at the path of a step what shall be in the workspace.
 func (l *lander) ready(s step) error {
 	for _, path := range s.prune {
@@ -157,11 +154,7 @@ func (l *lander) prune(path string) error {
 		return err
 	}
 	return l.upper.through(parentPath(path), func(proc string) error {
-		times := []unix.Timespec{
-			{Nsec: unix.UTIME_OMIT},
-			{Sec: dir.mtime.sec, Nsec: int64(dir.mtime.nsec)},
-		}
-		if err := unix.UtimesNanoAt(unix.AT_FDCWD, proc, times, 0); err != nil {
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, proc, dir.mtime.alone(), 0); err != nil {
 			return l.upper.fail("set times of", parentPath(path), err)
 		}
 		return l.upper.fail("chmod", parentPath(path), unix.Chmod(proc, dir.mode))

@@ -287,39 +287,3 @@ func (l *lander) rename(from *tree, fromPath string, to *tree, toPath string, fl
 	}
 	return rename()
 }
-
-// allowMove makes a directory writable that is about to move. What it returns gives it its mode
-// back, wherever it is by then.
-func (l *lander) allowMove(from *tree, fromPath string, to *tree, toPath string) (restore func(moved error) error) {
-	i, err := from.stat(fromPath)
-	if err != nil || i.kind != directory || i.mode&0o300 == 0o300 || from.chmod(fromPath, i.mode|0o700) != nil {
-		return func(error) error { return nil }
-	}
-	return func(moved error) error {
-		if moved != nil {
-			return from.chmod(fromPath, i.mode)
-		}
-		return to.chmod(toPath, i.mode)
-	}
-}
-
-// allow makes a directory writable for its owner. Where it is not ours to open, the rename that needs
-// it says so.
-func (l *lander) allow(t *tree, path string) {
-	i, err := t.stat(path)
-	if err != nil || i.kind != directory || i.mode&0o300 == 0o300 {
-		return
-	}
-	open := func() error { return t.chmod(path, i.mode|0o700) }
-	if t == l.host {
-		err = l.tread(path, open)
-	} else {
-		err = open()
-	}
-	if err != nil {
-		return
-	}
-	if _, known := l.modes[path]; !known && t == l.host {
-		l.modes[path] = i
-	}
-}

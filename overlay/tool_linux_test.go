@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,18 @@ func self() string {
 	return path
 }
 
+// tools does one thing after the other, with a "," between them: to start a process for each takes long.
+func tools(args []string) {
+	for len(args) > 0 {
+		end := slices.Index(args, ",")
+		if end < 0 {
+			end = len(args)
+		}
+		tool(args[:end])
+		args = args[min(end+1, len(args)):]
+	}
+}
+
 // tool does what the first argument says.
 func tool(args []string) {
 	path := args[1]
@@ -40,6 +53,12 @@ func tool(args []string) {
 		must(unix.Lsetxattr(path, args[2], value(), 0))
 	case "deeds":
 		doDeeds(path)
+	case "setmany": // PATH PREFIX COUNT: attributes PREFIX1 and so forth, each with its number
+		count, err := strconv.Atoi(args[3])
+		must(err)
+		for n := 1; n <= count; n++ {
+			must(unix.Lsetxattr(path, args[2]+strconv.Itoa(n), []byte(strconv.Itoa(n)), 0))
+		}
 	case "unset":
 		must(unix.Lremovexattr(path, args[2]))
 	case "has": // the value, or no such attribute

@@ -118,11 +118,9 @@ type undoing struct {
 	removed map[string]*restored // directories that it removed, with what they held
 	sources map[string]*restored // what is put, by its path
 
-	prints     []footprint // of the workspace's landings, once they were needed
-	haveprints bool
-
-	dev   uint64      // of the workspace
-	later []takenBack // landings after it that were taken back, the newest undo first
+	prints ownPrints
+	dev    uint64      // of the workspace
+	later  []takenBack // landings after it that were taken back, the newest undo first
 
 	git *undoing // of the git directory outside that was landed in together; nil if none
 	// Of git: what is taken back there, and the path that leads there from the workspace.
@@ -130,14 +128,11 @@ type undoing struct {
 	prefix string
 }
 
-// restored is something that comes back.
-type restored struct {
-	step
-	below []*restored // in a directory
-}
-
 func (w *Workspace) newUndoing(kept *tree, r record) (*undoing, error) {
-	u := &undoing{w: w, kept: kept, began: stamp{r.Time.Unix(), uint32(r.Time.Nanosecond())}, gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{}}
+	u := &undoing{
+		w: w, kept: kept, began: stamp{r.Time.Unix(), uint32(r.Time.Nanosecond())}, prints: ownPrints{state: w.state},
+		gone: map[string]bool{}, removed: map[string]*restored{}, sources: map[string]*restored{},
+	}
 	root, err := statAt(w.root.fd, "")
 	if err != nil {
 		return nil, err
@@ -262,99 +257,6 @@ func (u *undoing) unchanged(s step, now inode) bool {
 	return s.entries != nil && bytes.Equal(s.entries, u.w.indexAt(s.path))
 }
 
-// restore judges something that the landing removed.
-func (u *undoing) restore(r *restored) error {
-	now, err := u.w.root.stat(r.path)
-	if err != nil {
-		return err
-	}
-	if u.gone[r.path] {
-		now = inode{}
-	}
-	if r.kind == removeDir && now.kind == directory {
-		for _, b := range r.below {
-			if err := u.restore(b); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	ch := change{kind: put, path: r.path, host: now, unit: r.unit, added: r.leaves(nil), conflict: now.kind != absent}
-	if !ch.conflict && parentPath(r.path) != "" {
-		parent, err := u.w.root.stat(parentPath(r.path))
-		if err != nil {
-			return err
-		}
-		ch.conflict = parent.kind != directory
-	}
-	if !ch.conflict {
-		if ch.conflict, err = u.obeyedAnew(r.path); err != nil {
-			return err
-		}
-	}
-	u.put(ch, r)
-	return nil
-}
-
-// obeyedAnew reports whether bringing path back would make a directory a git directory again in which something
-// that git obeys has changed since: it could land because git did not obey it then.
-func (u *undoing) obeyedAnew(path string) (bool, error) {
-	dir := parentPath(path)
-	if !slices.Contains(gitEssential, baseName(path)) || isDotGit(baseName(dir)) {
-		return false, nil
-	}
-	for _, name := range gitDangerous {
-		below := joinPath(dir, name)
-		now, err := u.w.root.stat(below)
-		if err != nil {
-			return false, err
-		}
-		// What the landing changed itself was judged then, and is taken back with this.
-		ours := slices.ContainsFunc(u.steps, func(s step) bool { return within(s.path, below) })
-		if now.kind != absent && !ours && !now.ctime.before(u.began) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// leaves are the paths that a report names: files, and directories with nothing in them.
-func (r *restored) leaves(paths []string) []string {
-	if len(r.below) == 0 {
-		return append(paths, r.path)
-	}
-	for _, b := range r.below {
-		paths = b.leaves(paths)
-	}
-	return paths
-}
-
-// putBack judges something that the landing replaced.
-func (u *undoing) putBack(s step) error {
-	now, seen, err := u.stat(s.path)
-	if err != nil {
-		return err
-	}
-	ch := change{kind: put, path: s.path, host: now, unit: s.unit}
-	switch {
-	case s.landed.kind != directory:
-		ch.conflict = !u.unchanged(s, seen)
-		ch.modified = []string{s.path}
-	case u.gone[s.path]:
-		ch.host = inode{}
-		ch.added = []string{s.path}
-	default:
-		ch.conflict = true
-	}
-	u.put(ch, &restored{step: s})
-	return nil
-}
-
-func (u *undoing) put(ch change, r *restored) {
-	u.sources[ch.path] = r
-	u.c.changes = append(u.c.changes, ch)
-}
-
 // resetMode judges a directory whose mode the landing changed.
 func (u *undoing) resetMode(s step) error {
 	now, seen, err := u.stat(s.path)
@@ -371,45 +273,4 @@ func (u *undoing) resetMode(s step) error {
 		conflict: now.kind == absent || now.mode != s.run.mode,
 	})
 	return nil
-}
-
-// entryOf finds the newest entry of a run; "" is any that can be undone.
-func entryOf(entries []historyEntry, run string) (historyEntry, bool) {
-	for _, e := range slices.Backward(entries) {
-		if e.run == run || run == "" && e.state == "" {
-			return e, true
-		}
-	}
-	return historyEntry{}, false
-}
-
-// findEntry opens the history and finds a run in it.
-func (w *Workspace) findEntry(run string) (*tree, historyEntry, error) {
-	h, err := openHistory(w.scratch.base)
-	if err != nil {
-		return nil, historyEntry{}, err
-	}
-	if h == nil {
-		return nil, historyEntry{}, noLanding(run)
-	}
-	entries, err := h.entries()
-	if err == nil {
-		e, found := entryOf(entries, run)
-		if found {
-			return h, e, nil
-		}
-		if err = noLanding(run); run == "" && len(entries) > 0 {
-			last := entries[len(entries)-1]
-			err = &NotKeptError{Run: last.run, Undone: last.state == entryUndone}
-		}
-	}
-	h.close()
-	return nil, historyEntry{}, err
-}
-
-func noLanding(run string) error {
-	if run == "" {
-		return ErrNoLanding
-	}
-	return fmt.Errorf("%w of the id %s", ErrNoLanding, Quote(strings.ToValidUTF8(run, "?")))
 }

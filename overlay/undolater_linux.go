@@ -79,7 +79,7 @@ func (u *undoing) seen(path string, now inode) inode {
 			continue
 		}
 		was.links, was.mounted = now.links, now.mounted
-		if now.kind == directory && t.touched(path, u.withoutUs(now)) {
+		if now.kind == directory && t.touched(path, u.prints.without(now)) {
 			was.ctime = now.ctime
 		}
 		now = was

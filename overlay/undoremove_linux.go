@@ -13,7 +13,7 @@ func (u *undoing) remove(s step) (gone bool, err error) {
 		return false, nil // someone may have made a ref to it since; git gc removes what nobody needs
 	}
 	if now.kind == directory && s.landed.kind == directory && seen.ino == s.landed.ino && !now.mounted && u.since != nil {
-		return u.removeDir(s.path, s.unit, now, s.landed.ctime.before(u.withoutUs(seen)))
+		return u.removeDir(s.path, s.unit, now, s.landed.ctime.before(u.prints.without(seen)))
 	}
 	return u.removeOne(s.path, s.unit, now, !u.unchanged(s, seen)), nil
 }
@@ -30,16 +30,6 @@ func (u *undoing) removeOne(path, unit string, now inode, conflict bool) (gone b
 		kind: remove, path: path, host: now, conflict: conflict, unit: unit, deleted: []string{path},
 	})
 	return !conflict
-}
-
-// withoutUs returns the ctime that an inode would have if our landings had not moved it.
-func (u *undoing) withoutUs(now inode) stamp {
-	if !u.haveprints {
-		// Without footprints more looks changed than is, so an error does no harm.
-		u.prints, _ = readFootprints(u.w.state)
-		u.haveprints = true
-	}
-	return without(u.prints, now)
 }
 
 // removeDir judges a directory that the landing put, each entry for itself. touched says whether someone else
@@ -61,7 +51,7 @@ func (u *undoing) removeDir(path, unit string, dir inode, touched bool) (gone bo
 		switch {
 		case one:
 		case now.kind == directory && !now.mounted && !reserved(name):
-			touchedToo := !u.withoutUs(seen).before(*u.since)
+			touchedToo := !u.prints.without(seen).before(*u.since)
 			if touched && touchedToo {
 				one = u.removeOne(below, unit, now, true)
 			} else if one, err = u.removeDir(below, unit, now, touchedToo); err != nil {

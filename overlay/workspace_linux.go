@@ -98,7 +98,7 @@ func (w *Workspace) open(stateDir string) (err error) {
 	id := hex.EncodeToString(sum[:8])
 	w.state = filepath.Join(stateDir, "workspaces", id)
 	mode := os.FileMode(0o700)
-	if os.Geteuid() == 0 && w.id.uid != 0 {
+	if rootRights() && w.id.uid != 0 {
 		mode = 0o711
 	}
 	if err := os.MkdirAll(w.state, mode); err != nil {
@@ -238,7 +238,7 @@ func (w *Workspace) unmoved() error {
 		return err
 	}
 	if i.kind != directory || i.ino != w.id.ino || i.dev != w.id.dev {
-		return fmt.Errorf("%s is not the directory that it was when this server started", w.root.path)
+		return fmt.Errorf("%s is not the directory that it was when this server started; restart airlock to work in the one that is there now", Quote(w.root.path))
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -51,7 +50,7 @@ func redirectError(path string) error { return fmt.Errorf("%s: %w", Quote(path),
 // mark that sends to another path or inode, which nothing here follows.
 func readMarks(fd int, name string) (m marks, redirect bool, err error) {
 	// A name below a descriptor has no other link to follow, and the last is not followed.
-	path := "/proc/self/fd/" + strconv.Itoa(fd) + "/" + name
+	path := procName(fd) + "/" + name
 	names, err := xattrNames(path, unix.Llistxattr)
 	if err != nil {
 		return marks{}, false, err
@@ -124,7 +123,7 @@ func xattrValue(path, name string, get func(string, string, []byte) (int, error)
 // ownXattrs returns what someone can set of an open file's attributes: those of the user class that are not
 // overlayfs's, and the access control list.
 func ownXattrs(fd uintptr) (map[string]string, error) {
-	path := "/proc/self/fd/" + strconv.Itoa(int(fd))
+	path := procName(int(fd))
 	names, err := xattrNames(path, unix.Listxattr)
 	if err != nil {
 		return nil, err

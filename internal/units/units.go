@@ -15,6 +15,7 @@ import (
 // "32KiB", "100" (bytes). Units are powers of 1024 (KiB, MiB, GiB, TiB) or of 1000 (kB, MB, GB, TB).
 type Size int64
 
+// sizeUnits begins with the binary units, the largest first.
 var sizeUnits = []struct {
 	name   string
 	factor int64
@@ -67,6 +68,17 @@ func (s Size) String() string {
 		}
 	}
 	return strconv.FormatInt(int64(s), 10)
+}
+
+// Rounded gives a spelling for people, with one decimal of the largest binary unit that the size reaches:
+// "640 B", "1.5 GiB".
+func (s Size) Rounded() string {
+	for _, u := range sizeUnits[:4] {
+		if int64(s) >= u.factor {
+			return fmt.Sprintf("%.1f %s", float64(s)/float64(u.factor), u.name)
+		}
+	}
+	return fmt.Sprintf("%d B", int64(s))
 }
 
 // Duration is a time.Duration, written as Go and people do: "45s", "2m", "1h30m".

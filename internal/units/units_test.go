@@ -48,6 +48,17 @@ func TestParseSizeRefuses(t *testing.T) {
 	}
 }
 
+func TestSizeRounded(t *testing.T) {
+	for size, want := range map[Size]string{
+		0: "0 B", 1023: "1023 B", 1 << 10: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB", 3 << 29: "1.5 GiB", 1 << 40: "1.0 TiB",
+		math.MaxInt64: "8388608.0 TiB",
+	} {
+		if got := size.Rounded(); got != want {
+			t.Errorf("Size(%d).Rounded() = %q, want %q", size, got, want)
+		}
+	}
+}
+
 func TestSizeText(t *testing.T) {
 	s := Size(7)
 	if err := s.UnmarshalText([]byte("many")); err == nil || s != 7 {
