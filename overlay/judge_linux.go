@@ -8,7 +8,7 @@ func (c *collector) touched(path string, host inode) bool {
 		return false
 	}
 	if c.seen != nil {
-		return !c.seen.file(path, host, c.prints.all)
+		return !c.seen.file(path, host, c.prints.moved)
 	}
 	if c.trusted && host.links > 1 {
 		return !c.withoutUs(host).before(c.begin)
@@ -32,7 +32,7 @@ func (c *collector) dirTouched(path string, host inode) bool {
 		return true
 	}
 	if c.seen != nil {
-		return !c.seen.dir(path, host, c.prints.all)
+		return !c.seen.dir(path, host, c.prints.moved)
 	}
 	return !c.withoutUs(host).before(c.begin)
 }

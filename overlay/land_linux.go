@@ -133,7 +133,7 @@ type lander struct {
 	opened []recordedDir
 	modes  map[string]inode
 	// prints are the footprints so far, and lastPrint the last one of each inode.
-	prints    []footprint
+	prints    footprints
 	lastPrint map[uint64]int
 	// moved are the inodes that steps moved out of the workspace.
 	moved map[uint64]bool

@@ -49,7 +49,9 @@ func (c *collector) putFile(p place, e entry) (err error) {
 		if c.seen != nil {
 			ch.conflict = ch.conflict || c.vanished(e.path)
 		} else {
-			ch.maybeVanished = e.marks.copied && !p.opaque && c.dirTouched(p.path, p.host)
+			was, perhaps := c.prints.removed(e.path, c.begin)
+			ch.conflict = ch.conflict || was
+			ch.maybeVanished = e.marks.copied && !p.opaque && (perhaps || c.dirTouched(p.path, p.host))
 		}
 	} else {
 		ch.modified = []string{e.path}

@@ -33,6 +33,7 @@ func (l *lander) takeAway(s step) error {
 	}
 	l.taken[s.index] = true
 	l.moved[s.host.ino] = true
+	l.tookAway(s.path)
 	l.leftUnder(now, got)
 	return nil
 }
@@ -86,6 +87,7 @@ func (l *lander) removeDir(s step) error {
 		var names []string
 		if names, err = l.landing.list(s.name()); err == nil && len(names) == 0 {
 			l.taken[s.index] = true
+			l.tookAway(s.path)
 			return nil
 		}
 	}
@@ -113,6 +115,7 @@ func (l *lander) replaceDir(s step) error {
 	}
 	if err == nil {
 		l.taken[s.index] = true
+		l.tookAway(s.path)
 		return nil
 	}
 	if e := unix.Unlinkat(l.landing.fd, s.name(), unix.AT_REMOVEDIR); e != nil && e != unix.ENOENT {

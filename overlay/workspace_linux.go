@@ -180,7 +180,7 @@ func (w *Workspace) changeRoot(f func() error) error {
 	if err != nil || after.ctime == before.ctime {
 		return err
 	}
-	return addFootprints(w.state, []footprint{{ino: after.ino, before: before.ctime, after: after.ctime}})
+	return addFootprints(w.state, footprints{moved: []footprint{{ino: after.ino, before: before.ctime, after: after.ctime}}})
 }
 
 // Interrupted names the directories that hold what is left of landings that failed, or were cut off,
