@@ -141,7 +141,9 @@ func undoCommand() command {
 		help: `Makes the workspace what it was before the run RUN landed, or the last run that was
 not taken back yet. As with any landing, all of it happens or nothing, and what
 someone changed since stays: the version from before the run is put beside it, as
-NAME.conflict-ID. An undo is listed by airlock log too, and can be taken back.
+NAME.conflict-ID. If nothing could be taken back, the exit status is 1. What a run put
+beside a file for a conflict stays until you remove it. An undo is listed by airlock
+log too, and can be taken back: undo twice is where you began.
 
     airlock undo --workspace ~/project
 
@@ -162,7 +164,7 @@ NAME.conflict-ID. An undo is listed by airlock log too, and can be taken back.
 				return err
 			}
 			printReport(a.stdout, report)
-			if !report.Landed {
+			if !report.Landed || len(report.Conflicts) > 0 && len(report.Added)+len(report.Modified)+len(report.Deleted) == 0 {
 				return errors.New("nothing was taken back")
 			}
 			return nil

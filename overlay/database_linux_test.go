@@ -37,7 +37,7 @@ func TestDatabase(t *testing.T) {
 		{name: "a checkpoint", setup: "echo 1 > a.db-wal; echo 1 > a.db-shm", run: "page 2 > a.db; rm a.db-wal a.db-shm", want: Report{Modified: []string{"a.db"}, Deleted: []string{"a.db-shm", "a.db-wal"}}},
 		{name: "withheld", protect: []string{"a.db"}, run: "page 2 > a.db; echo 2 > a.db-wal", want: Report{Withheld: []Withheld{{"a.db", whyProtected}, withheld("a.db-wal")}}, check: "! test -e a.db-wal"},
 		{name: "withheld in a new directory", protect: []string{"a.db"}, run: "mkdir d; page 2 > d/a.db; echo 2 > d/a.db-wal; echo 2 > d/x", want: Report{Added: []string{"d/x"}, Withheld: []Withheld{{"d/a.db", whyProtected}, withheld("d/a.db-wal")}}, check: "! test -e d/a.db-wal"},
-		{name: "no database", run: "echo 2 > some-journal; echo 2 > other-wal", meanwhile: "echo 3 > other-wal", want: Report{Added: []string{"some-journal"}, Conflicts: []Conflict{{"other-wal", "other-wal.conflict-r1"}}}},
+		{name: "no database", run: "echo 2 > some-journal; echo 2 > other-wal", meanwhile: "echo 3 > other-wal", want: Report{Added: []string{"some-journal"}, Conflicts: []Conflict{{Path: "other-wal", KeptAs: "other-wal.conflict-r1"}}}},
 		{name: "a file beside", run: "page 2 > a.db", meanwhile: "echo 3 > a.db-backup", want: Report{Modified: []string{"a.db"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

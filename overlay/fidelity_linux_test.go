@@ -45,7 +45,7 @@ old"; test $(stat -c %h f) = 1`,
 			run:       "echo run > a; echo r1 > c; echo r2 > d; rm e; echo run > h; ln k m",
 			meanwhile: "echo host > i",
 			want: Report{
-				Added: []string{"m"}, Modified: []string{"a", "c", "d"}, Deleted: []string{"e"}, Conflicts: []Conflict{{"h", "h.conflict-r1"}},
+				Added: []string{"m"}, Modified: []string{"a", "c", "d"}, Deleted: []string{"e"}, Conflicts: []Conflict{{Path: "h", KeptAs: "h.conflict-r1"}},
 			},
 			check:  "grep -qx run a; grep -qx 1 b; grep -qx r1 c; grep -qx r2 d; grep -qx 1 g; grep -qx host h; grep -qx run h.conflict-r1; test k -ef l; grep -qx 1 m",
 			undone: "test a -ef b; test c -ef d; test e -ef g; grep -qx host h",

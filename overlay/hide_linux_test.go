@@ -121,7 +121,7 @@ func TestHide(t *testing.T) {
 			hide:      ".env",
 			run:       "echo run > a/v; rm a/del; echo run > a/new",
 			meanwhile: "echo host > a/v; echo host > a/del; echo host > a/new; chmod 711 a",
-			want:      Report{Conflicts: []Conflict{{"a/del", ""}, {"a/new", "a/new.conflict-r1"}, {"a/v", "a/v.conflict-r1"}}},
+			want:      Report{Conflicts: []Conflict{{Path: "a/del"}, {Path: "a/new", KeptAs: "a/new.conflict-r1"}, {Path: "a/v", KeptAs: "a/v.conflict-r1"}}},
 			check:     `grep -q host a/v; grep -q run a/v.conflict-r1; grep -q host a/del; test "$(stat -c %a a)" = 711`,
 		},
 		{

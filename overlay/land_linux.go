@@ -285,7 +285,7 @@ func (l *lander) late(s step) error {
 	case s.kind == putNew || s.kind == swapIn:
 		return l.putBeside(s)
 	case len(s.deleted) > 0 || s.kind == applyMode:
-		l.report.Conflicts = append(l.report.Conflicts, Conflict{Path: reportPath(s.path)})
+		l.conflict(s.path, "")
 	}
 	return nil
 }

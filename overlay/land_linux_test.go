@@ -42,7 +42,7 @@ func TestLand(t *testing.T) {
 			meanwhile: "echo AAA > a.txt; touch -d 2001-01-01 a.txt; echo both > same.txt; echo edited > del.txt; " +
 				"echo theirs > created.txt; echo u2 > untouched.txt",
 			want: Report{Added: []string{"z.txt"}, Conflicts: []Conflict{
-				{"a.txt", "a.txt.conflict-r1"}, {"created.txt", "created.txt.conflict-r1"}, {"del.txt", ""},
+				{Path: "a.txt", KeptAs: "a.txt.conflict-r1"}, {Path: "created.txt", KeptAs: "created.txt.conflict-r1"}, {Path: "del.txt"},
 			}},
 			check: "grep -qx AAA a.txt; grep -qx run a.txt.conflict-r1; grep -qx both same.txt; grep -qx edited del.txt; " +
 				"grep -qx mine created.txt.conflict-r1; grep -qx theirs created.txt; grep -qx u2 untouched.txt; ! ls same.txt.*",
@@ -55,7 +55,7 @@ func TestLand(t *testing.T) {
 			discard:   true,
 			want: Report{
 				Discarded: 3, Reason: "conflict: a changed meanwhile",
-				Conflicts: []Conflict{{"a", ""}},
+				Conflicts: []Conflict{{Path: "a"}},
 			},
 			check: "grep -qx host a; grep -qx 1 b; ! test -e c; ! ls *conflict*",
 		},
@@ -64,7 +64,7 @@ func TestLand(t *testing.T) {
 			setup:     "echo 1 > f; echo keep > f.conflict-r1; echo keep > f.conflict-r1-2",
 			run:       "echo run > f",
 			meanwhile: "echo host > f",
-			want:      Report{Conflicts: []Conflict{{"f", "f.conflict-r1-3"}}},
+			want:      Report{Conflicts: []Conflict{{Path: "f", KeptAs: "f.conflict-r1-3"}}},
 			check:     "grep -qx keep f.conflict-r1; grep -qx keep f.conflict-r1-2; grep -qx run f.conflict-r1-3; grep -qx host f",
 		},
 		{
@@ -84,7 +84,7 @@ func TestLand(t *testing.T) {
 			meanwhile: "echo edit > d/s/b; echo edit > e/x/2",
 			want: Report{
 				Added: []string{"e/3"}, Deleted: []string{"d/a", "d/s/c", "e/1"},
-				Conflicts: []Conflict{{"d/s/b", ""}, {"e/x/2", ""}},
+				Conflicts: []Conflict{{Path: "d/s/b"}, {Path: "e/x/2"}},
 			},
 			check: `test "$(find d e -type f | sort | tr '\n' ' ')" = "d/s/b e/3 e/x/2 "; grep -qx edit d/s/b`,
 		},
@@ -93,7 +93,7 @@ func TestLand(t *testing.T) {
 			setup:     "mkdir d; echo 1 > d/a; echo 1 > d/b",
 			run:       "rm -r d; echo file > d",
 			meanwhile: "echo edit > d/a",
-			want:      Report{Conflicts: []Conflict{{"d", "d.conflict-r1"}}},
+			want:      Report{Conflicts: []Conflict{{Path: "d", KeptAs: "d.conflict-r1"}}},
 			check:     "grep -qx edit d/a; grep -qx 1 d/b; grep -qx file d.conflict-r1",
 		},
 		{
@@ -101,7 +101,7 @@ func TestLand(t *testing.T) {
 			setup:     "mkdir d other; echo 1 > d/f; echo 2 > d/g; echo other > other/f; echo other > other/g",
 			run:       "echo run > d/f; rm d/g",
 			meanwhile: "mv d d.old; mv other d",
-			want:      Report{Conflicts: []Conflict{{"d/f", "d/f.conflict-r1"}, {"d/g", ""}}},
+			want:      Report{Conflicts: []Conflict{{Path: "d/f", KeptAs: "d/f.conflict-r1"}, {Path: "d/g"}}},
 			check:     "grep -qx other d/f; grep -qx other d/g; grep -qx run d/f.conflict-r1; grep -qx 1 d.old/f",
 		},
 		{
@@ -109,8 +109,8 @@ func TestLand(t *testing.T) {
 			setup:     "mkdir d other; echo 1 > d/f; echo other > other/f",
 			run:       "rm -r d",
 			meanwhile: "mv d d.old; mv other d",
-			want:      Report{Conflicts: []Conflict{{"d", ""}}},
-			reviewed:  []Conflict{{"d/f", ""}},
+			want:      Report{Conflicts: []Conflict{{Path: "d"}}},
+			reviewed:  []Conflict{{Path: "d/f"}},
 			check:     "grep -qx other d/f; grep -qx 1 d.old/f",
 		},
 		{
@@ -118,7 +118,7 @@ func TestLand(t *testing.T) {
 			setup:     "mkdir d; echo 1 > d/f; echo 1 > d/g; echo 1 > d/h",
 			run:       "echo run > d/f; rm d/g",
 			meanwhile: "rm -r d",
-			want:      Report{Conflicts: []Conflict{{"d", "d.conflict-r1"}}},
+			want:      Report{Conflicts: []Conflict{{Path: "d", KeptAs: "d.conflict-r1", Gone: true}}},
 			check:     `! test -e d; test "$(ls d.conflict-r1)" = f; grep -qx run d.conflict-r1/f`,
 		},
 		{
@@ -133,7 +133,7 @@ func TestLand(t *testing.T) {
 			setup:     "echo 1 > f",
 			run:       "echo run >> f",
 			meanwhile: "rm f",
-			want:      Report{Conflicts: []Conflict{{"f", "f.conflict-r1"}}},
+			want:      Report{Conflicts: []Conflict{{Path: "f", KeptAs: "f.conflict-r1", Gone: true}}},
 			check:     "! test -e f; grep -qx run f.conflict-r1",
 		},
 		{
@@ -148,7 +148,7 @@ func TestLand(t *testing.T) {
 			name:      "both made a directory",
 			run:       "mkdir build; echo run > build/y; echo run > build/both",
 			meanwhile: "mkdir build; echo host > build/x; echo host > build/both",
-			want:      Report{Added: []string{"build/y"}, Conflicts: []Conflict{{"build/both", "build/both.conflict-r1"}}},
+			want:      Report{Added: []string{"build/y"}, Conflicts: []Conflict{{Path: "build/both", KeptAs: "build/both.conflict-r1"}}},
 			check:     "grep -qx host build/x; grep -qx run build/y; grep -qx host build/both; grep -qx run build/both.conflict-r1",
 		},
 		{
@@ -156,7 +156,7 @@ func TestLand(t *testing.T) {
 			setup:     "echo 1 > f; mkdir d; echo 1 > d/x; mkdir $BASE/victim; echo safe > $BASE/victim/x",
 			run:       "echo run > f; echo run > d/x; echo run > d/y",
 			meanwhile: "rm f; mkdir f; echo host > f/z; rm -r d; ln -s $BASE/victim d",
-			want:      Report{Conflicts: []Conflict{{"d", "d.conflict-r1"}, {"f", "f.conflict-r1"}}},
+			want:      Report{Conflicts: []Conflict{{Path: "d", KeptAs: "d.conflict-r1"}, {Path: "f", KeptAs: "f.conflict-r1"}}},
 			check: `grep -qx host f/z; grep -qx run f.conflict-r1; test -L d; grep -qx safe $BASE/victim/x;
 				test "$(ls $BASE/victim)" = x; grep -qx run d.conflict-r1/y`,
 		},
@@ -167,7 +167,7 @@ func TestLand(t *testing.T) {
 			meanwhile: "ln -s $BASE/victim e",
 			want: Report{
 				Added: []string{"d", "dangling"}, Modified: []string{"l"}, Deleted: []string{"d/x"},
-				Conflicts: []Conflict{{"e", "e.conflict-r1"}},
+				Conflicts: []Conflict{{Path: "e", KeptAs: "e.conflict-r1"}},
 			},
 			check: `test -L d; test -L dangling; test "$(readlink l)" = b; test "$(ls $BASE/victim)" = f; grep -qx 1 e.conflict-r1/f`,
 		},
@@ -330,14 +330,14 @@ refs"; ! test -e vend/HEAD; ! test -L .claude`,
 			setup:     "mkdir d e; chmod 755 d e",
 			run:       "chmod 700 d e",
 			meanwhile: "echo 1 > d/x",
-			want:      Report{Modified: []string{"e"}, Conflicts: []Conflict{{"d", ""}}},
+			want:      Report{Modified: []string{"e"}, Conflicts: []Conflict{{Path: "d"}}},
 			check:     "test $(stat -c %a d) = 755; test $(stat -c %a e) = 700",
 		},
 		{
 			name:  "names at the limit",
 			setup: `echo 1 > "$(printf 'é%.0s' $(seq 127))"`,
 			run:   `echo run > "$(printf 'é%.0s' $(seq 127))"`, meanwhile: `echo host > "$(printf 'é%.0s' $(seq 127))"`,
-			want: Report{Conflicts: []Conflict{{strings.Repeat("é", 127), strings.Repeat("é", 121) + ".conflict-r1"}}},
+			want: Report{Conflicts: []Conflict{{Path: strings.Repeat("é", 127), KeptAs: strings.Repeat("é", 121) + ".conflict-r1"}}},
 		},
 		{
 			name:  "the mode of the workspace",

@@ -48,7 +48,7 @@ func TestLate(t *testing.T) {
 		Landed:  true,
 		Deleted: []string{"d", "dir/x"}, // d is gone, as the run had it
 		Conflicts: []Conflict{
-			{"a", "a.conflict-r1"}, {"b", ""}, {"c", "c.conflict-r1"}, {"new", "new.conflict-r1"}, {"newdir", "newdir.conflict-r1"},
+			{Path: "a", KeptAs: "a.conflict-r1"}, {Path: "b"}, {Path: "c", KeptAs: "c.conflict-r1", Gone: true}, {Path: "new", KeptAs: "new.conflict-r1"}, {Path: "newdir", KeptAs: "newdir.conflict-r1"},
 		},
 	}
 	if diff := cmp.Diff(want, report, cmpopts.EquateEmpty()); diff != "" {

@@ -47,22 +47,22 @@ func TestOpenWriter(t *testing.T) {
 	}{
 		{
 			"append", "echo run >> log; echo run > other", openFor(os.O_WRONLY | os.O_APPEND),
-			Report{Landed: true, Modified: []string{"other"}, Conflicts: []Conflict{{"log", "log.conflict-r1"}}, Notes: []string{why}},
+			Report{Landed: true, Modified: []string{"other"}, Conflicts: []Conflict{{Path: "log", KeptAs: "log.conflict-r1"}}, Notes: []string{why}},
 			"tail -n 1 log | grep -qx late; grep -qx run log.conflict-r1; grep -qx run other",
 		},
 		{
 			"mapped, and closed", "echo run > log", mapped,
-			Report{Landed: true, Conflicts: []Conflict{{"log", "log.conflict-r1"}}, Notes: []string{why}},
+			Report{Landed: true, Conflicts: []Conflict{{Path: "log", KeptAs: "log.conflict-r1"}}, Notes: []string{why}},
 			"head -n 1 log | grep -qx late; grep -qx run log.conflict-r1",
 		},
 		{
 			"removed", "rm log; rm -r d", openFor(os.O_RDWR),
-			Report{Landed: true, Deleted: []string{"d/x"}, Conflicts: []Conflict{{"log", ""}}, Notes: []string{why}},
+			Report{Landed: true, Deleted: []string{"d/x"}, Conflicts: []Conflict{{Path: "log"}}, Notes: []string{why}},
 			"grep -qx late log; ! test -e d",
 		},
 		{
 			"a directory in its place", "rm log; mkdir log; echo run > log/x", openFor(os.O_RDWR),
-			Report{Landed: true, Conflicts: []Conflict{{"log", "log.conflict-r1"}}, Notes: []string{why}},
+			Report{Landed: true, Conflicts: []Conflict{{Path: "log", KeptAs: "log.conflict-r1"}}, Notes: []string{why}},
 			"grep -qx late log; grep -qx run log.conflict-r1/x",
 		},
 		{

@@ -294,7 +294,7 @@ func served(client *mcpclient.Client) racer {
 		w := told.Workspace
 		done.Report = Report{Landed: w.Landed, Added: w.Added, Modified: w.Modified, Deleted: w.Deleted, Withheld: w.Withheld, Notes: told.Notes}
 		for _, c := range w.Conflicts {
-			done.Conflicts = append(done.Conflicts, Conflict(c))
+			done.Conflicts = append(done.Conflicts, Conflict{Path: c.Path, KeptAs: c.KeptAs})
 		}
 		return done, nil
 	}

@@ -124,11 +124,13 @@ type recordedReport struct {
 	Conflicts []recordedConflict `json:"conflicts,omitempty"`
 	Withheld  []recordedWithheld `json:"withheld,omitempty"`
 	Notes     []string           `json:"notes,omitempty"`
+	Undo      bool               `json:"undo,omitempty"`
 }
 
 type recordedConflict struct {
 	Path   rawPath `json:"path"`
 	KeptAs rawPath `json:"kept_as,omitempty"`
+	Gone   bool    `json:"gone,omitempty"`
 }
 
 type recordedWithheld struct {
@@ -137,9 +139,9 @@ type recordedWithheld struct {
 }
 
 func recordReport(r Report) *recordedReport {
-	out := recordedReport{Added: rawPaths(r.Added), Modified: rawPaths(r.Modified), Deleted: rawPaths(r.Deleted), Notes: r.Notes}
+	out := recordedReport{Added: rawPaths(r.Added), Modified: rawPaths(r.Modified), Deleted: rawPaths(r.Deleted), Notes: r.Notes, Undo: r.Undo}
 	for _, c := range r.Conflicts {
-		out.Conflicts = append(out.Conflicts, recordedConflict{rawPath(c.Path), rawPath(c.KeptAs)})
+		out.Conflicts = append(out.Conflicts, recordedConflict{rawPath(c.Path), rawPath(c.KeptAs), c.Gone})
 	}
 	for _, w := range r.Withheld {
 		out.Withheld = append(out.Withheld, recordedWithheld{rawPath(w.Path), w.Why})
@@ -148,9 +150,9 @@ func recordReport(r Report) *recordedReport {
 }
 
 func (r *recordedReport) report() Report {
-	out := Report{Landed: true, Added: pathStrings(r.Added), Modified: pathStrings(r.Modified), Deleted: pathStrings(r.Deleted), Notes: r.Notes}
+	out := Report{Landed: true, Added: pathStrings(r.Added), Modified: pathStrings(r.Modified), Deleted: pathStrings(r.Deleted), Notes: r.Notes, Undo: r.Undo}
 	for _, c := range r.Conflicts {
-		out.Conflicts = append(out.Conflicts, Conflict{string(c.Path), string(c.KeptAs)})
+		out.Conflicts = append(out.Conflicts, Conflict{string(c.Path), string(c.KeptAs), c.Gone})
 	}
 	for _, w := range r.Withheld {
 		out.Withheld = append(out.Withheld, Withheld{string(w.Path), w.Why})

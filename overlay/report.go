@@ -20,12 +20,14 @@ type Report struct {
 	Discarded int      // changes that were thrown away
 	Reason    string   // why they were, where Landed is false: "timeout", "conflict: a.txt changed meanwhile"
 	Notes     []string // further facts a person needs, each a sentence
+	Undo      bool     // an undo landed, not a run
 }
 
 // Conflict is a path that someone else changed while the run was going. The host's version stayed.
 type Conflict struct {
 	Path   string
 	KeptAs string // where the run's version is; "" if the run had deleted the path, or nothing landed
+	Gone   bool   // nothing is at the path: the host's version is that there is none
 }
 
 // Withheld is a change that did not land although the run did.
@@ -119,11 +121,20 @@ func (r Report) changes(verb string) string {
 
 func (r Report) conflicts() string {
 	return list(r.Conflicts, conflictsShown, func(c Conflict) string {
-		s := quoteItem(c.Path) + " changed meanwhile and was kept"
-		if c.KeptAs == "" {
-			return s + " as it is"
+		s, version := quoteItem(c.Path)+" changed meanwhile and was kept", "this run's version"
+		if r.Undo {
+			version = "the version from before the run"
 		}
-		return s + ", this run's version is " + quoteItem(c.KeptAs)
+		switch {
+		case c.Gone:
+			s = quoteItem(c.Path) + " was removed meanwhile and stays so"
+		case c.KeptAs == "":
+			s += " as it is"
+		}
+		if c.KeptAs == "" {
+			return s
+		}
+		return s + ", " + version + " is " + quoteItem(c.KeptAs)
 	})
 }
 

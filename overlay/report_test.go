@@ -22,11 +22,11 @@ func TestSummary(t *testing.T) {
 			"workspace: 1 added, 2 modified, 1 deleted: a, b, c, d",
 		},
 		{
-			Report{Landed: true, Modified: []string{"b.txt"}, Conflicts: []Conflict{{"a.txt", "a.txt.conflict-7f3a"}}},
+			Report{Landed: true, Modified: []string{"b.txt"}, Conflicts: []Conflict{{Path: "a.txt", KeptAs: "a.txt.conflict-7f3a"}}},
 			"workspace: 1 modified: b.txt; 1 conflict: a.txt changed meanwhile and was kept, this run's version is a.txt.conflict-7f3a",
 		},
 		{
-			Report{Landed: true, Conflicts: []Conflict{{"a", ""}, {"b\n", "b\n.conflict-1"}}},
+			Report{Landed: true, Conflicts: []Conflict{{Path: "a"}, {Path: "b\n", KeptAs: "b\n.conflict-1"}}},
 			`workspace: 2 conflicts: a changed meanwhile and was kept as it is, "b\n" changed meanwhile and was kept, this run's version is "b\n.conflict-1"`,
 		},
 		{
@@ -42,15 +42,15 @@ func TestSummary(t *testing.T) {
 			"workspace: not landed: 2 modified wait for review: a.txt, b.txt (airlock land 7f3a)",
 		},
 		{
-			Report{Waiting: "7f3a", Deleted: []string{"a"}, Conflicts: []Conflict{{"b", ""}, {"c", ""}}},
+			Report{Waiting: "7f3a", Deleted: []string{"a"}, Conflicts: []Conflict{{Path: "b"}, {Path: "c"}}},
 			"workspace: not landed: 1 deleted waits for review: a; 2 conflicts: b changed meanwhile, c changed meanwhile (airlock land 7f3a)",
 		},
 		{
-			Report{Waiting: "7f3a", Conflicts: []Conflict{{"b", ""}}},
+			Report{Waiting: "7f3a", Conflicts: []Conflict{{Path: "b"}}},
 			"workspace: not landed: 1 conflict waits for review: b changed meanwhile (airlock land 7f3a)",
 		},
 		{
-			Report{Waiting: "7f3a", Reason: "conflict: b changed meanwhile", Conflicts: []Conflict{{"b", ""}}},
+			Report{Waiting: "7f3a", Reason: "conflict: b changed meanwhile", Conflicts: []Conflict{{Path: "b"}}},
 			"workspace: nothing landed: conflict: b changed meanwhile; the run waits on (airlock land 7f3a)",
 		},
 		{Report{Discarded: 3, Reason: "timeout"}, "workspace: discarded 3 changes (timeout)"},

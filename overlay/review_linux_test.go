@@ -151,7 +151,7 @@ func TestReviewEdited(t *testing.T) {
 	want := Report{
 		Landed: true, Modified: []string{"c", "d"},
 		Conflicts: []Conflict{
-			{"a", "a.conflict-r1"}, {"b", "b.conflict-r1"}, {"dir/f", "dir/f.conflict-r1"}, {"e", ""}, {"new", "new.conflict-r1"},
+			{Path: "a", KeptAs: "a.conflict-r1"}, {Path: "b", KeptAs: "b.conflict-r1", Gone: true}, {Path: "dir/f", KeptAs: "dir/f.conflict-r1"}, {Path: "e"}, {Path: "new", KeptAs: "new.conflict-r1"},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -173,7 +173,7 @@ func TestReviewsOverlap(t *testing.T) {
 		t.Errorf("first: %+v", got)
 	}
 	got := f.reviewed(second)
-	want := Report{Landed: true, Added: []string{"new2"}, Modified: []string{"d/y"}, Conflicts: []Conflict{{"a", "a.conflict-r2"}, {"d", ""}}}
+	want := Report{Landed: true, Added: []string{"new2"}, Modified: []string{"d/y"}, Conflicts: []Conflict{{Path: "a", KeptAs: "a.conflict-r2"}, {Path: "d"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("second (-want +got):\n%s", diff)
 	}

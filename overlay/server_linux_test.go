@@ -185,7 +185,7 @@ func TestOverlappingModes(t *testing.T) {
 	run(t, second.Layer(), "echo second > d/y")
 	f.land(first)
 	report := f.land(second)
-	want := Report{Landed: true, Modified: []string{"d/y"}, Conflicts: []Conflict{{"d", ""}}}
+	want := Report{Landed: true, Modified: []string{"d/y"}, Conflicts: []Conflict{{Path: "d"}}}
 	if diff := cmp.Diff(want, report); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -212,6 +212,12 @@ func (l *lander) holdAsJudged(s step) (held lease, now inode, err error) {
 	return held, now, nil
 }
 
+// conflict reports that a path stays as someone else left it.
+func (l *lander) conflict(path, keptAs string) {
+	now, err := l.host.stat(path)
+	l.report.Conflicts = append(l.report.Conflicts, Conflict{Path: reportPath(path), KeptAs: keptAs, Gone: err == nil && now.kind == absent})
+}
+
 // putBeside moves the run's version to a name of its own.
 func (l *lander) putBeside(s step) error {
 	to, err := l.beside(s)
@@ -221,7 +227,7 @@ func (l *lander) putBeside(s step) error {
 	if err != nil {
 		return err
 	}
-	l.report.Conflicts = append(l.report.Conflicts, Conflict{Path: s.path, KeptAs: to})
+	l.conflict(s.path, to)
 	return nil
 }
 

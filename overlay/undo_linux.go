@@ -180,8 +180,13 @@ func (u *undoing) land(ctx context.Context, t *Txn, e historyEntry) (Report, err
 	if err == nil && l.with != nil {
 		err = u.git.stage(ctx, l.with)
 	}
+	l.report.Undo = true
 	if err == nil {
-		err = l.run(e.String(), undoesGit)
+		undoes := e.String()
+		if git.count == 0 && len(u.c.changes) > 0 && !slices.ContainsFunc(u.c.changes, func(ch change) bool { return !ch.conflict }) {
+			undoes = "" // all of it was changed since, so nothing is taken back, and it can be later
+		}
+		err = l.run(undoes, undoesGit)
 	}
 	return t.outcome(l, count, err)
 }

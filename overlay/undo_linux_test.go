@@ -112,17 +112,18 @@ func TestUndoEdited(t *testing.T) {
 	if len(report.Conflicts) > 0 {
 		_, id, _ = strings.Cut(report.Conflicts[len(report.Conflicts)-1].KeptAs, ".conflict-")
 	}
-	beside := func(p string) Conflict { return Conflict{p, p + ".conflict-" + id} }
+	beside := func(p string) Conflict { return Conflict{Path: p, KeptAs: p + ".conflict-" + id} }
+	gone := func(p string) Conflict { return Conflict{Path: p, KeptAs: p + ".conflict-" + id, Gone: true} }
 	want := Report{
-		Landed: true, Added: []string{"gone/b"}, Deleted: []string{"new/a"},
+		Landed: true, Undo: true, Added: []string{"gone/b"}, Deleted: []string{"new/a"},
 		Conflicts: []Conflict{
 			{Path: "added"},
 			beside("del"), beside("gone/a"), beside("mod"),
 			{Path: "mode"},
-			beside("moved"),
+			gone("moved"),
 			{Path: "new/b"},
 			{Path: "new/c"},
-			beside("restored"), beside("same-size"),
+			gone("restored"), beside("same-size"),
 		},
 	}
 	if diff := cmp.Diff(want, report); diff != "" {
@@ -433,4 +434,26 @@ new mode 0755
 	if err != nil || len(landings) != 1 || landings[0].What != "run_shell: \x1b[31mred" || landings[0].Run != "r1" {
 		t.Errorf("%+v, %v", landings, err)
 	}
+}
+
+// An undo that takes nothing back, since all of it was changed, leaves the run one that can be taken back; what it puts
+// beside is the version from before the run.
+func TestUndoOfWhatChanged(t *testing.T) {
+	f := onDisk(t, "echo 0 > a; echo 0 > b")
+	f.landed("echo 1 > a; echo 1 > b", "")
+	f.host("echo mine > a; rm b")
+	report := f.undo("")
+	if len(report.Conflicts) != 2 || !report.Undo {
+		t.Fatalf("%+v", report)
+	}
+	want := "workspace: 2 conflicts: a changed meanwhile and was kept, the version from before the run is " + report.Conflicts[0].KeptAs +
+		"; b was removed meanwhile and stays so, the version from before the run is " + report.Conflicts[1].KeptAs
+	if got := report.Summary(); got != strings.Replace(want, "; b was", ", b was", 1) && got != want {
+		t.Errorf("%s", got)
+	}
+	f.host("grep -qx mine a; grep -qx 0 a.conflict-*; grep -qx 0 b.conflict-*; test ! -e b")
+	if got := f.states(); strings.Contains(got, "undone") {
+		t.Errorf("the history is %q", got)
+	}
+	f.undo("r1") // once more, not refused
 }
