@@ -28,7 +28,7 @@ demo: build
 	$(GO) run ./internal/demo ./airlock
 
 test:
-	$(GO) run ./internal/gotest ./...
+	$(GO) run ./internal/gotest -timeout=30m ./...
 	@echo "not run: the race detector, the suites that must not skip, fuzzing, clients and black-box cases (make check)"
 
 # POSIX are its flags, as in POSIX='-only trees -trees 2000 -rounds 5'.
