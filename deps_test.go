@@ -28,8 +28,8 @@ var imports = map[string]struct {
 	may []string
 	why string
 }{
-	"":                    {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/control", "internal/gitconfig", "internal/runcache", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
-	"tools":               {[]string{"sandbox", "overlay", "proxy", "envs", "envs/envstest", "internal/runcache", "internal/spelling", "internal/units"}, "tools drives the four; who starts it is main's business"},
+	"":                    {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/control", "internal/gitconfig", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
+	"tools":               {[]string{"sandbox", "overlay", "proxy", "envs", "envs/envstest", "internal/spelling", "internal/units"}, "tools drives the four; who starts it is main's business"},
 	"sandbox":             {[]string{"internal/mountinfo", "internal/units", "sandbox/sandboxtest"}, "a sandbox knows nothing of transactions, networks or packages: it gets a plain Spec"},
 	"overlay":             {[]string{"internal/gitconfig", "internal/mountinfo", "internal/units", "internal/untrusted"}, "a transaction knows directories, not what ran in them"},
 	"proxy":               {[]string{"internal/units"}, "policy of the network is judged without knowing who asks"},
@@ -40,7 +40,6 @@ var imports = map[string]struct {
 	"internal/spelling":   {nil, "a leaf, so that commands, keys and arguments are mended alike"},
 	"internal/untrusted":  {nil, "a leaf, so that a workspace's files are read with the same care everywhere"},
 	"internal/mountinfo":  {nil, "a leaf, so that sandbox and overlay read the kernel's list of mounts alike"},
-	"internal/runcache":   {nil, "a leaf: a directory that runs share, with its bounds"},
 	"internal/gitconfig":  {[]string{"internal/untrusted"}, "a leaf: what git obeys is judged without a workspace or a layer"},
 	"internal/control":    {nil, "a leaf: it tells of runs, whatever they are"},
 	"internal/mcpclient":  {nil, "it stands outside as a client does, and must not share the server's mistakes"},
