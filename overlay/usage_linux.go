@@ -170,5 +170,8 @@ func (u *usage) open(path string) error {
 	if _, known := u.modes[path]; !known {
 		u.modes[path] = i.mode
 	}
+	if path == "" { // which may not even be looked up from itself
+		return u.tree.fail("chmod", "", unix.Fchmod(u.tree.fd, i.mode|0o700))
+	}
 	return u.tree.chmod(path, i.mode|0o700)
 }
