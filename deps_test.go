@@ -28,15 +28,16 @@ var imports = map[string]struct {
 	may []string
 	why string
 }{
-	"":                    {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/control", "internal/gitconfig", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
+	"":                    {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/control", "internal/filelock", "internal/gitconfig", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
 	"tools":               {[]string{"sandbox", "overlay", "proxy", "envs", "envs/envstest", "internal/spelling", "internal/units"}, "tools drives the four; who starts it is main's business"},
 	"sandbox":             {[]string{"internal/mountinfo", "internal/units", "sandbox/sandboxtest"}, "a sandbox knows nothing of transactions, networks or packages: it gets a plain Spec"},
-	"overlay":             {[]string{"internal/gitconfig", "internal/mountinfo", "internal/units", "internal/untrusted"}, "a transaction knows directories, not what ran in them"},
+	"overlay":             {[]string{"internal/filelock", "internal/gitconfig", "internal/mountinfo", "internal/units", "internal/untrusted"}, "a transaction knows directories, not what ran in them"},
 	"proxy":               {[]string{"internal/units"}, "policy of the network is judged without knowing who asks"},
-	"envs":                {[]string{"envs/envstest", "internal/units", "internal/untrusted"}, "environments are values that others mount"},
+	"envs":                {[]string{"envs/envstest", "internal/filelock", "internal/units", "internal/untrusted"}, "environments are values that others mount"},
 	"envs/envstest":       {[]string{"envs"}, "it plays an installer for tests of envs and of tools"},
 	"sandbox/sandboxtest": {[]string{"sandbox"}, "it attacks a Backend through what the contract says, and so any of them"},
 	"internal/units":      {nil, "a leaf, so that every package can spell its configuration with it"},
+	"internal/filelock":   {nil, "a leaf, so that whoever shares a directory with other servers waits in the same way"},
 	"internal/spelling":   {nil, "a leaf, so that commands, keys and arguments are mended alike"},
 	"internal/untrusted":  {nil, "a leaf, so that a workspace's files are read with the same care everywhere"},
 	"internal/mountinfo":  {nil, "a leaf, so that sandbox and overlay read the kernel's list of mounts alike"},

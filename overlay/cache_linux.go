@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"airlock/internal/filelock"
 )
 
 // Cache is the directory that the runs of one workspace have as ~/.cache: what compilers and package managers keep
@@ -123,8 +123,8 @@ func (c *Cache) leave() {
 }
 
 // use waits until nothing is being removed from the cache, and keeps it so.
-func (c *Cache) use(ctx context.Context) (*fileLock, error) {
-	return lockFile(ctx, filepath.Join(c.own.path, "lock"), unix.LOCK_SH)
+func (c *Cache) use(ctx context.Context) (*filelock.Lock, error) {
+	return filelock.Wait(ctx, filepath.Join(c.own.path, "lock"), filelock.Shared)
 }
 
 // sweepCaches removes the caches of workspaces that are gone. Nothing depends on its success.
@@ -151,13 +151,10 @@ func sweepCaches(dir string) {
 		if err != nil || time.Since(info.ModTime()) < unusedFor {
 			continue
 		}
-		lock, err := os.Open(filepath.Join(one, "lock"))
-		if err != nil {
-			continue
-		}
-		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		lock, err := filelock.Try(filepath.Join(one, "lock"), filelock.Alone)
+		if err == nil {
 			_ = removeTree(all.fd, name)
+			lock.Unlock()
 		}
-		lock.Close()
 	}
 }

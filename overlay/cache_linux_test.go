@@ -286,7 +286,7 @@ func TestCacheSurvivesAKill(t *testing.T) {
 		}()
 		if f.files.hook = nil; !over {
 			f.scratch.leave() // as the kernel does for the dead
-			txn.using.unlock()
+			txn.using.Unlock()
 			f.Cache.leave()
 			f.reopen(limit)
 			f.nothingLeft()

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/filelock"
 )
 
 // Why there was no room for what a run wrote.
@@ -20,7 +22,7 @@ var (
 // directories of the first level, the largest first, until no more than three quarters of the limit are taken: a
 // program's cache of which single files are missing can be worse than none. For that nobody else may have the cache. The
 // caller holds the lock of landings, and using.
-func (c *Cache) makeRoom(added int64, gone *tree, using *fileLock) error {
+func (c *Cache) makeRoom(added int64, gone *tree, using *filelock.Lock) error {
 	if added > c.limit {
 		return errCacheSmall
 	}
@@ -29,13 +31,10 @@ func (c *Cache) makeRoom(added int64, gone *tree, using *fileLock) error {
 		size = c.measure()
 	}
 	if size+added > c.limit {
-		fd := int(using.f.Fd())
-		// Where this fails the lock is lost, too.
-		if err := retryIntr(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }); err == nil {
-			size = c.shrink(size, min(c.limit-added, c.limit/4*3), gone)
-		}
-		if err := retryIntr(func() error { return unix.Flock(fd, unix.LOCK_SH) }); err != nil {
-			return &os.PathError{Op: "lock", Path: using.f.Name(), Err: err}
+		// Who else would have it alone waits for the lock of landings.
+		err := using.WhileAlone(func() { size = c.shrink(size, min(c.limit-added, c.limit/4*3), gone) })
+		if err != nil {
+			return err
 		}
 	}
 	if size+added > c.limit {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/filelock"
 )
 
 // CacheTxn is what one run has of the cache. It ends with one call of Land, Park or Discard, whatever that returns.
@@ -17,8 +17,8 @@ import (
 type CacheTxn struct {
 	c     *Cache
 	run   string
-	using *fileLock // nil once it has ended
-	dir   *tree     // layers/SERVER/RUN
+	using *filelock.Lock // nil once it has ended
+	dir   *tree          // layers/SERVER/RUN
 	upper *tree
 	modes map[string]uint32 // of directories of the layer that had to be made readable
 }
@@ -35,8 +35,7 @@ func (c *Cache) Begin(ctx context.Context, run string) (_ *CacheTxn, err error) 
 	if t.using, err = c.use(ctx); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	_ = os.Chtimes(t.using.f.Name(), now, now)
+	_ = t.using.Touch()
 	root, err := statAt(c.files.fd, "")
 	if err != nil {
 		return nil, err
@@ -82,11 +81,11 @@ func (t *CacheTxn) land(ctx context.Context) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	lock, err := lockFile(ctx, filepath.Join(t.c.own.path, "landing"), unix.LOCK_EX)
+	lock, err := filelock.Wait(ctx, filepath.Join(t.c.own.path, "landing"), filelock.Alone)
 	if err != nil {
 		return err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	gone, err := t.dir.mkdir("gone", 0o700)
 	if err != nil {
 		return err
@@ -131,9 +130,7 @@ func (t *CacheTxn) end() error {
 	if t.dir != nil {
 		err = removeTree(t.c.scratch.server.fd, t.run)
 	}
-	if t.using != nil {
-		t.using.unlock()
-	}
+	t.using.Unlock()
 	t.upper, t.dir, t.using = nil, nil, nil
 	return err
 }
