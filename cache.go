@@ -1,13 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"airlock/internal/runcache"
 	"airlock/internal/units"
+	"airlock/overlay"
 	"airlock/sandbox"
 	"airlock/tools"
 )
@@ -21,20 +22,16 @@ var cacheVariables = []struct{ name, value string }{
 	{"GRADLE_USER_HOME", "CACHE/gradle"},
 	{"MAVEN_ARGS", "-Dmaven.repo.local=CACHE/maven"},
 	{"NUGET_PACKAGES", "CACHE/nuget"},
-	{"UV_LINK_MODE", "copy"}, // the cache is another filesystem than the workspace
+	{"UV_LINK_MODE", "copy"}, // the cache is another mount than the workspace
 	{"XDG_CACHE_HOME", "CACHE"},
 	{"npm_config_cache", "CACHE/npm"},
 }
 
 // cache opens what the runs of the workspace have as ~/.cache, and sets the variables that lead to it; nil
 // where it is not wanted. The error says why it can't be had.
-func (o opened) cache(p places, view *tools.View, account sandbox.Account) (*runcache.Cache, error) {
+func (o opened) cache(p places, view *tools.View, account sandbox.Account) (*overlay.Cache, error) {
 	if o.settings.Sandbox.Cache == "" || o.settings.Unconfined() {
 		return nil, nil
-	}
-	limit, err := units.ParseSize(o.settings.Sandbox.Cache)
-	if err != nil {
-		return nil, err // it was validated
 	}
 	at := filepath.Join(account.Home, ".cache")
 	// A cache that something is to be mounted into would need mount points, which a run could take away.
@@ -42,7 +39,7 @@ func (o opened) cache(p places, view *tools.View, account sandbox.Account) (*run
 	if taken(o.dir) || taken(o.alias) || slices.ContainsFunc(view.Mounts, func(m sandbox.Mount) bool { return taken(m.Target) }) {
 		return nil, errors.New("the workspace, or something of sandbox.read or PATH, lies in " + at)
 	}
-	c, err := runcache.Open(realPath(p.state), o.dir, int64(limit), account.UID, account.GID)
+	c, err := o.openCache(p, account.UID, account.GID)
 	if err != nil {
 		return nil, err
 	}
@@ -53,4 +50,39 @@ func (o opened) cache(p places, view *tools.View, account sandbox.Account) (*run
 		}
 	}
 	return c, nil
+}
+
+func (o opened) openCache(p places, uid, gid int) (*overlay.Cache, error) {
+	limit, err := units.ParseSize(o.settings.Sandbox.Cache)
+	if err != nil {
+		return nil, err // it was validated
+	}
+	return overlay.OpenCache(realPath(p.state), o.dir, int64(limit), uid, gid)
+}
+
+// endWaitingCache does with what a run left for the cache what was done with its changes, which have waited for review.
+func (o opened) endWaitingCache(ctx context.Context, p places, run string, end func(*overlay.Cache, context.Context, string) error) error {
+	if o.settings.Sandbox.Cache == "" || o.settings.Unconfined() {
+		return nil
+	}
+	uid, gid, err := runAs(o.dir)
+	if err != nil {
+		return err
+	}
+	c, err := o.openCache(p, uid, gid)
+	if err != nil {
+		return err
+	}
+	return errors.Join(end(c, ctx, run), c.Close())
+}
+
+// keepWaitingCache throws away what the cache has of runs that do not wait for review any more.
+func keepWaitingCache(ctx context.Context, c *overlay.Cache, w *overlay.Workspace) error {
+	return c.KeepWaiting(ctx, func() (runs []string, err error) {
+		waiting, err := w.Waiting(ctx)
+		for _, one := range waiting {
+			runs = append(runs, one.Run)
+		}
+		return runs, err
+	})
 }

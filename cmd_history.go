@@ -13,7 +13,9 @@ import (
 // historyFlags are those of the commands that look at what landed, or waits: log, diff, undo and land.
 type historyFlags struct {
 	commonFlags
-	set *flag.FlagSet
+	set    *flag.FlagSet
+	opened opened // by with
+	places places
 }
 
 func newHistoryFlags(name string) *historyFlags {
@@ -46,6 +48,7 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 		printError(a.stderr, err)
 		return exitFailed
 	}
+	f.opened, f.places = o, s.places
 	// What the person does with the history is not what runs may do.
 	w, err := o.transactions(s.places, "overlay", a.environ)
 	if err != nil {

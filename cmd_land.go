@@ -41,34 +41,48 @@ waits on, and the exit status is 1.
 		return flags.with(a, func(w *overlay.Workspace) error {
 			if *discard {
 				report, err := w.DiscardWaiting(ctx, run)
-				if err == nil {
-					fmt.Fprintln(a.stdout, report.Summary())
+				if err != nil {
+					return err
 				}
+				fmt.Fprintln(a.stdout, report.Summary())
+				return flags.opened.endWaitingCache(ctx, flags.places, run, (*overlay.Cache).DiscardWaiting)
+			}
+			run, err := land(ctx, a, w, run)
+			if err != nil {
 				return err
 			}
-			return land(ctx, a, w, run)
+			if err := flags.opened.endWaitingCache(ctx, flags.places, run, (*overlay.Cache).LandWaiting); err != nil {
+				fmt.Fprintf(a.stdout, "note: not all that the run put into ~/.cache was kept: %v\n", err)
+			}
+			return nil
 		})
 	}
 	return c
 }
 
-// land lands a run that waits; "" is the only one.
-func land(ctx context.Context, a app, w *overlay.Workspace, run string) error {
+// land lands a run that waits; "" is the only one. It returns which that was.
+func land(ctx context.Context, a app, w *overlay.Workspace, run string) (string, error) {
+	waits, err := w.Waiting(ctx)
+	if err != nil {
+		return "", err
+	}
 	report, err := w.LandWaiting(ctx, run)
 	var which *overlay.NotWaitingError
 	if errors.As(err, &which) && run == "" && len(which.Waiting) > 0 {
-		waiting, listErr := w.Waiting(ctx)
-		return errors.Join(printWaiting(a.stdout, waiting), listErr, err)
+		return "", errors.Join(printWaiting(a.stdout, waits), err)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	printReport(a.stdout, report)
 	if !report.Landed {
-		return &fault{
+		return "", &fault{
 			Msg:  "nothing landed",
 			Hint: fmt.Sprintf("`airlock diff %s` shows the run; with workspace.on_conflict = \"beside\" all else lands; `airlock land --discard %[1]s` throws it away", report.Waiting),
 		}
 	}
-	return nil
+	if run == "" && len(waits) == 1 {
+		run = waits[0].Run
+	}
+	return run, nil
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"airlock/internal/filelock"
 )
 
 // outputs is where one server keeps the output of runs that is too long for a result: a directory of its own
@@ -15,7 +16,7 @@ import (
 type outputs struct {
 	state string // the state directory
 	dir   string
-	held  *os.File // its lock, held as long as the server lives
+	held  *filelock.Lock // its lock, held as long as the server lives
 }
 
 // file makes a file there.
@@ -33,11 +34,11 @@ func (o *outputs) make() error {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return err
 	}
-	all, err := locked(filepath.Join(base, "lock"), unix.LOCK_EX)
+	all, err := filelock.Wait(context.Background(), filepath.Join(base, "lock"), filelock.Alone)
 	if err != nil {
 		return err
 	}
-	defer all.Close()
+	defer all.Unlock()
 	if err := sweepAll(base); err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (o *outputs) make() error {
 	if err != nil {
 		return err
 	}
-	held, err := locked(filepath.Join(dir, "lock"), unix.LOCK_EX)
+	held, err := filelock.Wait(context.Background(), filepath.Join(dir, "lock"), filelock.Alone)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -59,11 +60,11 @@ func (o *outputs) clear() error {
 	if _, err := os.Lstat(base); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	all, err := locked(filepath.Join(base, "lock"), unix.LOCK_EX)
+	all, err := filelock.Wait(context.Background(), filepath.Join(base, "lock"), filelock.Alone)
 	if err != nil {
 		return err
 	}
-	defer all.Close()
+	defer all.Unlock()
 	return sweepAll(base)
 }
 
@@ -83,35 +84,17 @@ func sweepAll(base string) error {
 
 // sweep removes a directory whose server is gone. What can't be removed now can be the next time.
 func sweep(dir string) {
-	lock, err := locked(filepath.Join(dir, "lock"), unix.LOCK_EX|unix.LOCK_NB)
+	lock, err := filelock.Try(filepath.Join(dir, "lock"), filelock.Alone)
 	if err != nil {
 		return
 	}
-	defer lock.Close()
+	defer lock.Unlock()
 	_ = os.RemoveAll(dir)
-}
-
-// locked opens a lock file and takes the lock, which the kernel gives back when the file is closed.
-func locked(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if err == nil {
-			return f, nil
-		}
-		if err != unix.EINTR {
-			f.Close()
-			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
-		}
-	}
 }
 
 func (o *outputs) close() error {
 	if o.dir == "" {
 		return nil
 	}
-	return errors.Join(os.RemoveAll(o.dir), o.held.Close())
+	return errors.Join(os.RemoveAll(o.dir), o.held.Unlock())
 }

@@ -17,7 +17,7 @@ func TestOutputsClear(t *testing.T) {
 		}
 		defer f.Close()
 	}
-	dead.held.Close() // as the kernel does
+	dead.held.Unlock() // as the kernel does
 	next := outputs{state: state}
 	if err := next.clear(); err != nil {
 		t.Fatal(err)

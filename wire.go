@@ -16,7 +16,7 @@ import (
 
 // openRunner builds what does runs in an opened workspace: a backend, the transactions, and what runs
 // see of the host. It fails where no run could be right, with the cause and the mend.
-func openRunner(_ context.Context, p places, o opened, environ []string) (*tools.WorkspaceRunner, error) {
+func openRunner(ctx context.Context, p places, o opened, environ []string) (*tools.WorkspaceRunner, error) {
 	if err := p.makeState(); err != nil {
 		return nil, err
 	}
@@ -39,16 +39,19 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (*tools
 	if options.Backend, err = o.settings.backend(o.choose); err != nil {
 		return nil, err
 	}
+	failed := func(err error) (*tools.WorkspaceRunner, error) {
+		if options.Cache != nil {
+			err = errors.Join(err, options.Cache.Close())
+		}
+		return nil, errors.Join(err, options.Backend.Close())
+	}
 	var notes []string
 	if options.Cache, err = o.cache(p, &view, system.Account); err != nil {
 		notes = append(notes, "Runs have no cache that lasts here: "+err.Error()+".")
 	}
 	options.View = view
 	if options.Packages, err = o.packageOptions(p, &system, view, uid); err != nil {
-		if options.Cache != nil {
-			options.Cache.Close()
-		}
-		return nil, errors.Join(err, options.Backend.Close())
+		return failed(err)
 	}
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Cache = options.Cache != nil
@@ -56,7 +59,12 @@ func openRunner(_ context.Context, p places, o opened, environ []string) (*tools
 	options.Policy.Notes = append(unheld(options.Backend, o.settings.Limits), notes...)
 	if !o.settings.Unconfined() {
 		if options.Layers, err = o.transactions(p, o.settings.Workspace.Mode, environ); err != nil {
-			return nil, errors.Join(err, options.Backend.Close())
+			return failed(err)
+		}
+		if options.Cache != nil {
+			if err := keepWaitingCache(ctx, options.Cache, options.Layers); err != nil {
+				options.Policy.Notes = append(options.Policy.Notes, "Tell the user: what runs left for the cache that waited for review can't be removed: "+err.Error()+".")
+			}
 		}
 		options.Layers.AllowGit(o.allowGit)
 		for _, left := range leftOfLandings(options.Layers) {

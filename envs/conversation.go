@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"airlock/internal/filelock"
 )
 
 // Options are what a [Conversation] is made of.
@@ -36,7 +38,7 @@ type Conversation struct {
 	mostBytes int64
 
 	id   string
-	lock *fileLock
+	lock *filelock.Lock
 
 	mu    sync.Mutex
 	py    *python
@@ -75,7 +77,7 @@ func Begin(ctx context.Context, o Options) (*Conversation, error) {
 	}
 	_ = c.store.Collect(ctx, keepUnused) // what it could not remove is tried again
 	var err error
-	c.lock, err = tryLock(c.store.path("conversations", c.id+".lock"), false)
+	c.lock, err = filelock.Try(c.store.path("conversations", c.id+".lock"), filelock.Alone)
 	return c, err
 }
 
@@ -83,7 +85,7 @@ func Begin(ctx context.Context, o Options) (*Conversation, error) {
 func (c *Conversation) Close() error {
 	_ = os.Remove(c.store.path("conversations", c.id+".json"))
 	_ = os.Remove(c.store.path("conversations", c.id+".lock"))
-	c.lock.unlock()
+	c.lock.Unlock()
 	return nil
 }
 
@@ -336,11 +338,11 @@ func (c *Conversation) Apply(ctx context.Context, p *Plan, progress func(string)
 // applyTo installs into a named environment.
 func (c *Conversation) applyTo(ctx context.Context, p *Plan, env Environment, progress func(string)) (Installed, error) {
 	file := c.store.environmentFile(env.Name)
-	held, err := lock(ctx, strings.TrimSuffix(file, ".json")+".lock", false)
+	held, err := filelock.Wait(ctx, strings.TrimSuffix(file, ".json")+".lock", filelock.Alone)
 	if err != nil {
 		return Installed{}, err
 	}
-	defer held.unlock()
+	defer held.Unlock()
 	if now, err := c.store.Environment(env.Name); err != nil {
 		return Installed{}, err
 	} else if now.Generation != p.Generation {
@@ -355,7 +357,7 @@ func (c *Conversation) applyTo(ctx context.Context, p *Plan, env Environment, pr
 	if err != nil {
 		return Installed{}, err
 	}
-	defer all.unlock()
+	defer all.Unlock()
 	return installed, writeDocument(file, &next)
 }
 

@@ -89,7 +89,7 @@ func (s *Store) Leave(ctx context.Context, r Request) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	defer l.unlock()
+	defer l.Unlock()
 	all, err := s.Requests()
 	if err != nil {
 		return Request{}, err
@@ -113,7 +113,7 @@ func (s *Store) takeApproval(ctx context.Context, digest string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer l.unlock()
+	defer l.Unlock()
 	all, err := s.Requests()
 	for _, r := range all {
 		if r.Digest == digest && r.State == Approved {
@@ -146,7 +146,7 @@ func (s *Store) Answer(ctx context.Context, id string, yes, always bool) (Reques
 	if err != nil {
 		return Request{}, err
 	}
-	defer l.unlock()
+	defer l.Unlock()
 	r, err := s.Request(id)
 	if err != nil {
 		return r, err
@@ -176,7 +176,7 @@ func (s *Store) Grant(ctx context.Context, environment string, names []string) e
 	if err != nil {
 		return err
 	}
-	defer l.unlock()
+	defer l.Unlock()
 	return s.grant(environment, names)
 }
 
@@ -195,7 +195,7 @@ func (s *Store) Revoke(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	defer l.unlock()
+	defer l.Unlock()
 	return os.Remove(s.path("grants", id+".json"))
 }
 

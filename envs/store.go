@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"airlock/internal/filelock"
 )
 
 // Store is the part of the state directory that holds environments. Any number of processes use one at a
@@ -42,8 +44,8 @@ func (s *Store) path(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
-func (s *Store) lock(ctx context.Context) (*fileLock, error) {
-	return lock(ctx, s.path("lock"), false)
+func (s *Store) lock(ctx context.Context) (*filelock.Lock, error) {
+	return filelock.Wait(ctx, s.path("lock"), filelock.Alone)
 }
 
 // baseName is the name of the environment that holds python.base. No other can have it.
@@ -86,7 +88,7 @@ func (s *Store) Environments() ([]Environment, error) {
 // work is a directory of its own for one installation.
 type work struct {
 	dir  string
-	lock *fileLock
+	lock *filelock.Lock
 	path string // of the lock
 }
 
@@ -94,7 +96,7 @@ func (s *Store) newWork() (*work, error) {
 	id := newID()
 	w := &work{dir: s.path("work", id), path: s.path("work", id+".lock")}
 	var err error
-	if w.lock, err = tryLock(w.path, false); err != nil {
+	if w.lock, err = filelock.Try(w.path, filelock.Alone); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
@@ -108,7 +110,7 @@ func (s *Store) newWork() (*work, error) {
 func (w *work) close() {
 	_ = removeTree(w.dir) // else it is garbage for the next server
 	_ = os.Remove(w.path)
-	w.lock.unlock()
+	w.lock.Unlock()
 }
 
 // removeTree removes a directory whose directories may be read-only. It follows no links.
@@ -136,7 +138,7 @@ func (s *Store) Collect(ctx context.Context, keep time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer l.unlock()
+	defer l.Unlock()
 	s.collectWork()
 	used, err := s.used()
 	if err != nil {
@@ -176,14 +178,14 @@ func (s *Store) collectWork() {
 				continue
 			}
 			path := s.path(kind, id+".lock")
-			held, err := tryLock(path, false)
+			held, err := filelock.Try(path, filelock.Alone)
 			if err != nil {
 				continue
 			}
 			_ = removeTree(s.path(kind, id))
 			_ = os.Remove(s.path(kind, id+".json"))
 			_ = os.Remove(path)
-			held.unlock()
+			held.Unlock()
 		}
 	}
 }
@@ -191,11 +193,11 @@ func (s *Store) collectWork() {
 // collectTree removes a tree unless somebody has a lease on it.
 func (s *Store) collectTree(digest string) {
 	path := s.path("trees", digest+".lease")
-	held, err := tryLock(path, false)
+	held, err := filelock.Try(path, filelock.Alone)
 	if err != nil {
 		return
 	}
-	defer held.unlock()
+	defer held.Unlock()
 	_ = removeTree(s.path("trees", digest))
 	_ = os.Remove(path)
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"airlock/internal/filelock"
 )
 
 // Tree is what a run sees at /env: an ordinary virtual environment of hard links to the files of layers.
@@ -23,13 +25,13 @@ type Tree struct {
 	// Show are further paths of the host that runs must see for it: those of its interpreter.
 	Show []string
 
-	lease *fileLock
+	lease *filelock.Lock
 }
 
 // Release gives the tree back.
 func (t *Tree) Release() {
 	if t != nil {
-		t.lease.unlock()
+		t.lease.Unlock()
 	}
 }
 
@@ -44,7 +46,7 @@ func (s *Store) compose(ctx context.Context, py *python, layers []string, packag
 		Kind, Executable, Version string
 		Lock, Deps                []string
 	}{py.kind(), py.Executable, py.Version, lockLines(packages), stamps})
-	lease, err := lock(ctx, s.path("trees", digest+".lease"), true)
+	lease, err := filelock.Wait(ctx, s.path("trees", digest+".lease"), filelock.Shared)
 	if err != nil {
 		return nil, err
 	}

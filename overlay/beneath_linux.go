@@ -71,6 +71,15 @@ func retry[T any](f func() (T, error)) (T, error) {
 	}
 }
 
+// retryIntr is retry where EAGAIN is an answer.
+func retryIntr(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
 // fail makes the error of an operation on a path of the tree; nil stays nil.
 func (t *tree) fail(op, path string, err error) error {
 	if err == nil {

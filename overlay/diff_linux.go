@@ -20,7 +20,7 @@ func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	if waits, err := w.waits(run); err != nil || waits {
 		if err == nil {
 			err = w.diffWaiting(ctx, run, out)
@@ -63,7 +63,7 @@ func (w *Workspace) diff(ctx context.Context, h *tree, e historyEntry, out io.Wr
 	if err != nil {
 		return err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	g, gh, err := git.findHalf(r.With)
 	if err != nil {
 		return err

@@ -53,6 +53,8 @@
 // One whose mode is "direct" has neither: Hold says what has to be mounted for a run that writes to the workspace
 // itself, so that it is kept from what a landing would withhold.
 //
+// What runs have as ~/.cache is another directory, which lands with them without any of that: see [Cache].
+//
 // # How a conflict is found
 //
 // There is no copy of the workspace to compare with. Begin reads the clock that the filesystem stamps

@@ -36,7 +36,7 @@ func (w *Workspace) Hold(ctx context.Context) (Held, error) {
 	if err != nil {
 		return Held{}, err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	h := &w.holder
 	h.mu.Lock()
 	defer h.mu.Unlock()

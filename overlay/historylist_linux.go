@@ -17,7 +17,7 @@ func (w *Workspace) History(ctx context.Context) ([]Landing, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	h, err := openHistory(w.scratch.base)
 	if h == nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/filelock"
 )
 
 // A landing that changes the workspace and its git directory outside lands in both or in neither. There are two
@@ -33,7 +35,7 @@ type gitPlan struct {
 }
 
 // planGit locks and plans the git directory of a transaction.
-func (t *Txn) planGit(ctx context.Context) (p gitPlan, lock *fileLock, err error) {
+func (t *Txn) planGit(ctx context.Context) (p gitPlan, lock *filelock.Lock, err error) {
 	g := t.git
 	if lock, err = g.w.lockClean(ctx); err != nil {
 		return gitPlan{}, nil, err
@@ -41,7 +43,7 @@ func (t *Txn) planGit(ctx context.Context) (p gitPlan, lock *fileLock, err error
 	g.what = t.what
 	p.plan, p.count, err = g.planned(ctx)
 	if err != nil {
-		lock.unlock()
+		lock.Unlock()
 		return gitPlan{}, nil, err
 	}
 	p.prefix = t.w.prefixOf(g.w)

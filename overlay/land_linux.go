@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/filelock"
 )
 
 // land lands the transaction. One landing of a workspace goes on at a time, in all processes.
@@ -16,7 +18,7 @@ func (t *Txn) land(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	return t.landLocked(ctx)
 }
 
@@ -28,11 +30,11 @@ func (t *Txn) landLocked(ctx context.Context) (Report, error) {
 	}
 	var git gitPlan
 	if t.git != nil {
-		var lock *fileLock
+		var lock *filelock.Lock
 		if git, lock, err = t.planGit(ctx); err != nil {
 			return Report{Discarded: count, Reason: "landing failed"}, err
 		}
-		defer lock.unlock()
+		defer lock.Unlock()
 		if p.refused || git.refused {
 			p.refuseWith(count, git)
 		}

@@ -37,7 +37,7 @@ func (t *Txn) park(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	if t.layers != t.dir {
 		return Report{}, errors.New("the layer lies on another filesystem, where it can't wait")
 	}

@@ -11,17 +11,19 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/filelock"
 )
 
 // lockClean waits for the lock on the workspace, for ourselves alone, and takes back a landing that was
 // cut off.
-func (w *Workspace) lockClean(ctx context.Context) (*fileLock, error) {
-	lock, err := w.lock(ctx, unix.LOCK_EX)
+func (w *Workspace) lockClean(ctx context.Context) (*filelock.Lock, error) {
+	lock, err := w.lock(ctx, filelock.Alone)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.recover(); err != nil {
-		lock.unlock()
+		lock.Unlock()
 		return nil, err
 	}
 	return lock, nil
@@ -29,9 +31,9 @@ func (w *Workspace) lockClean(ctx context.Context) (*fileLock, error) {
 
 // lockShared waits for the landing that goes on now, if any. A landing that was cut off is taken back
 // first.
-func (w *Workspace) lockShared(ctx context.Context) (*fileLock, error) {
+func (w *Workspace) lockShared(ctx context.Context) (*filelock.Lock, error) {
 	for {
-		lock, err := w.lock(ctx, unix.LOCK_SH)
+		lock, err := w.lock(ctx, filelock.Shared)
 		if err != nil {
 			return nil, err
 		}
@@ -39,14 +41,14 @@ func (w *Workspace) lockShared(ctx context.Context) (*fileLock, error) {
 		if err == nil && !cut {
 			return lock, nil
 		}
-		lock.unlock()
+		lock.Unlock()
 		if err != nil {
 			return nil, err
 		}
 		if lock, err = w.lockClean(ctx); err != nil {
 			return nil, err
 		}
-		lock.unlock()
+		lock.Unlock()
 	}
 }
 

@@ -16,7 +16,7 @@ func (w *Workspace) Waiting(ctx context.Context) ([]Waiting, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	runs, err := waitingRuns(w.scratch.base)
 	if err != nil {
 		return nil, fmt.Errorf("overlay: waiting: %w", err)
@@ -85,7 +85,7 @@ func (w *Workspace) LandWaiting(ctx context.Context, run string) (Report, error)
 	if err != nil {
 		return Report{}, reviewError("land", err)
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	run, err = w.onlyWaiting(run)
 	if err != nil {
 		return Report{}, reviewError("land", err)
@@ -178,7 +178,7 @@ func (w *Workspace) DiscardWaiting(ctx context.Context, run string) (Report, err
 	if err != nil {
 		return Report{}, reviewError("discard", err)
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	r, dir, err := w.openWaiting(run)
 	if dir != nil {
 		dir.close()

@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/filelock"
 )
 
 // Scratch is where the layers of a workspace lie while its runs go:
@@ -122,11 +124,11 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	if err := suits(s.base, root); err != nil {
 		return err
 	}
-	lock, err := lockFile(ctx, filepath.Join(path, "lock"), unix.LOCK_EX)
+	lock, err := filelock.Wait(ctx, filepath.Join(path, "lock"), filelock.Alone)
 	if err != nil {
 		return err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	if err := s.sweep(); err != nil {
 		return err
 	}
@@ -171,11 +173,11 @@ func (s *scratch) close() error {
 	defer s.base.close()
 	defer s.server.close()
 	path := filepath.Join(s.base.path, "lock")
-	lock, err := lockFile(context.Background(), path, unix.LOCK_EX)
+	lock, err := filelock.Wait(context.Background(), path, filelock.Alone)
 	if err != nil {
 		return err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	if err := removeTree(s.base.fd, s.name); err != nil {
 		return err
 	}

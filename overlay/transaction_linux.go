@@ -116,7 +116,7 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	t.begin, err = takeMarker(ctx, t.dir)
-	lock.unlock()
+	lock.Unlock()
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	if err := w.unmoved(); err != nil {
 		return Report{}, err
 	}

@@ -27,7 +27,7 @@ func (u *undoing) openWith(ctx context.Context, with *recordedWith) (release fun
 	if err != nil {
 		return nil, err
 	}
-	opened = append(opened, func() { lock.unlock() })
+	opened = append(opened, func() { lock.Unlock() })
 	g, h, err := git.findHalf(with)
 	if err != nil {
 		return nil, err

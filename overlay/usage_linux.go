@@ -110,13 +110,12 @@ func (u *usage) dir(ctx context.Context, path string) error {
 	if len(path) > longestPath {
 		return u.missed(errTooDeep)
 	}
-	names, err := u.tree.list(path)
-	if is(err, unix.EACCES) && u.modes != nil {
+	if u.modes != nil {
 		if err := u.open(path); err != nil {
 			return err
 		}
-		names, err = u.tree.list(path)
 	}
+	names, err := u.tree.list(path)
 	if err != nil {
 		return u.missed(err)
 	}
@@ -162,14 +161,17 @@ func (u *usage) missed(err error) error {
 	return err
 }
 
-// open makes a directory readable, and notes what its mode was.
+// open makes sure that a directory is readable, and notes what its mode was.
 func (u *usage) open(path string) error {
 	i, err := u.tree.stat(path)
-	if err != nil {
+	if err != nil || i.mode&0o500 == 0o500 {
 		return err
 	}
 	if _, known := u.modes[path]; !known {
 		u.modes[path] = i.mode
+	}
+	if path == "" { // which may not even be looked up from itself
+		return u.tree.fail("chmod", "", unix.Fchmod(u.tree.fd, i.mode|0o700))
 	}
 	return u.tree.chmod(path, i.mode|0o700)
 }

@@ -41,7 +41,7 @@ func (w *Workspace) View(ctx context.Context) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	v := &View{w: w}
 	v.git, _ = w.gitLink() // git says well enough that there is none
 	v.mask, _, err = w.masks.take(passed(), w.scratch.server)

@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/filelock"
 )
 
 // Workspace is a directory whose changes are made by transactions. It is safe for concurrent use,
@@ -164,11 +166,11 @@ func (w *Workspace) maskPlace(away *scratch) *tree {
 // changeRoot calls f, which may make and remove names of ours in the workspace, and leaves a
 // footprint for it.
 func (w *Workspace) changeRoot(f func() error) error {
-	lock, err := w.lock(context.Background(), unix.LOCK_EX)
+	lock, err := w.lock(context.Background(), filelock.Alone)
 	if err != nil {
 		return err
 	}
-	defer lock.unlock()
+	defer lock.Unlock()
 	before, err := statAt(w.root.fd, "")
 	if err != nil {
 		return err
@@ -227,8 +229,8 @@ func (w *Workspace) Close() error {
 }
 
 // lock waits for the landings of this workspace, in any process, to be done.
-func (w *Workspace) lock(ctx context.Context, how int) (*fileLock, error) {
-	return lockFile(ctx, filepath.Join(w.state, "lock"), how)
+func (w *Workspace) lock(ctx context.Context, how filelock.Mode) (*filelock.Lock, error) {
+	return filelock.Wait(ctx, filepath.Join(w.state, "lock"), how)
 }
 
 // unmoved makes sure that the path of the workspace still leads to the directory that is open.

@@ -201,7 +201,7 @@ func TestChooseInOrder(t *testing.T) {
 // A host where only bubblewrap may make user namespaces has auto take it.
 func TestChooseBubblewrap(t *testing.T) {
 	newBackend(t, "bwrap")
-	refused := candidate{"native", func() (probed, error) { return nil, cloneError(unix.EACCES) }}
+	refused := candidate{"native", func() (probed, error) { return nil, cloneError(unix.EACCES, func() bool { return false }) }}
 	c := choose(t.Context(), []candidate{refused, candidates[1]}, patience)
 	if c.Name != "bwrap" || len(c.Refused) != 1 {
 		t.Errorf("got %+v", c)

@@ -26,8 +26,8 @@ type Config struct {
 	PassEnv []string `toml:"pass_env"`
 	// Env holds variables that every run gets.
 	Env map[string]string `toml:"env"`
-	// Cache is the size of a private ~/.cache that is kept from run to run: "4GiB"; "" for none. Who builds the
-	// Spec makes it.
+	// Cache is the size of a private ~/.cache, which lands with a run and is discarded with it: "4GiB"; "" for none. Who
+	// builds the Spec makes it.
 	Cache string `toml:"cache"`
 }
 

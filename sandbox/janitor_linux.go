@@ -14,8 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// janitorLifeline is the janitor's end of the socket.
-const janitorLifeline = 3
+// janitorLifeline is the janitor's end of the socket, and janitorBinaryFD what it is executed from (see startSealed).
+const (
+	janitorLifeline = 3
+	janitorBinaryFD = 4
+)
 
 // janitorOrder is the one message that the janitor gets: what it will have to remove.
 type janitorOrder struct {
@@ -80,11 +83,11 @@ func startJanitor(exe *os.File) (*janitor, error) {
 		return nil, &SetupError{Op: "start the janitor", Err: err}
 	}
 	j.cmd = &exec.Cmd{
-		Path:        fmt.Sprintf("/proc/self/fd/%d", exe.Fd()),
+		Path:        fmt.Sprintf("/proc/self/fd/%d", janitorBinaryFD),
 		Args:        []string{janitorName},
 		Env:         []string{},
 		Dir:         "/", // a working directory would keep the workspace's file system busy
-		ExtraFiles:  []*os.File{theirs},
+		ExtraFiles:  []*os.File{theirs, exe},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := j.cmd.Start(); err != nil {

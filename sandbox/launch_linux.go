@@ -84,16 +84,39 @@ type initProcess interface {
 type ownNamespaces struct{}
 
 func (ownNamespaces) start(exe *os.File, spec Spec, pipes *pipes) (initProcess, error) {
-	p, err := os.StartProcess("/proc/self/fd/"+strconv.Itoa(int(exe.Fd())), []string{initName}, &os.ProcAttr{
-		Dir:   "/",
-		Env:   []string{},
-		Files: pipes.child(),
-		Sys:   initAttr(spec),
-	})
+	p, err := startSealed(exe, "/", pipes, spec)
 	if err != nil {
-		return nil, cloneError(err)
+		return nil, cloneError(err, func() bool { return namespacesCanBeMade(exe, spec) })
 	}
 	return clonedInit{p}, nil
+}
+
+// ownBinaryFD is where init is executed from.
+const ownBinaryFD = egressFD + 1
+
+// startSealed clones and executes an init in dir. The binary is one of the child's descriptors like all others: what
+// the fork moves out of the way of those goes to numbers that are free of them, and of nothing else that is open. To
+// execute by the server's own number for it would fail, now and then, with EACCES, since a pipe was put there.
+func startSealed(exe *os.File, dir string, pipes *pipes, spec Spec) (*os.Process, error) {
+	return os.StartProcess("/proc/self/fd/"+strconv.Itoa(ownBinaryFD), []string{initName}, &os.ProcAttr{
+		Dir:   dir,
+		Env:   []string{},
+		Files: append(pipes.child(), exe),
+		Sys:   initAttr(spec),
+	})
+}
+
+// namespacesCanBeMade tries all of the start of an init but its end: the child is sent to a directory that is none, which
+// comes after the clone, the mapping of its ids and the taking of its identity, and before the exec.
+func namespacesCanBeMade(exe *os.File, spec Spec) bool {
+	pipes, err := newPipes()
+	if err != nil {
+		return false
+	}
+	defer pipes.closeServer()
+	defer pipes.closeChild()
+	_, err = startSealed(exe, os.DevNull, pipes, spec)
+	return errors.Is(err, unix.ENOTDIR)
 }
 
 func (ownNamespaces) explain(err error) error { return explain(err) }
@@ -207,15 +230,22 @@ func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 	}
 }
 
-// cloneError names the cause of a failed start of init. The kernel gives one number for everything
-// between the clone and the exec.
-func cloneError(err error) error {
+// cloneError names the cause of a failed start of init. There is one number for everything from the clone to the exec,
+// so that a refusal is the exec's if the rest can be done: made tries.
+func cloneError(err error, made func() bool) error {
 	if pe := new(fs.PathError); errors.As(err, &pe) {
 		err = pe.Err
 	}
 	denied := []error{unix.EPERM, unix.EACCES, unix.ENOSPC, unix.EUSERS, unix.EINVAL, unix.ENOSYS}
 	if !slices.ContainsFunc(denied, func(e error) bool { return errors.Is(err, e) }) {
 		return &SetupError{Op: "start init", Err: err}
+	}
+	if made() {
+		return &SetupError{
+			Op:   "execute init",
+			Err:  fmt.Errorf("namespaces can be made, but airlock's own binary can't be executed in them from memory: %w", err),
+			Hint: "a security module (SELinux, AppArmor, an endpoint guard) may forbid to execute what is in memory: its log says so, and it must allow that for airlock's binary",
+		}
 	}
 	return &SetupError{
 		Op:   opNamespaces,

@@ -75,21 +75,6 @@ func testBackgroundProcesses(t *testing.T, n Backend) {
 	}
 }
 
-// Signals from inside do nothing to init, which is all that a run could reach by them.
-func TestInitCannotBeKilled(t *testing.T) { onEach(t, testInitCannotBeKilled) }
-
-func testInitCannotBeKilled(t *testing.T, n Backend) {
-	out := shell(t, n, `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; sleep 0.3; echo alive; kill -0 1 && echo init too`)
-	if out != "alive\ninit too\n" {
-		t.Errorf("got %q", out)
-	}
-	out = shell(t, n, `for f in environ maps mem fd/3 exe cwd/usr root/usr; do (: < /proc/1/$f) 2>/dev/null && echo $f; done
-(: < /proc/self/environ) && echo control`)
-	if out != "control\n" {
-		t.Errorf("of init can be opened: %q", out)
-	}
-}
-
 // Only once the run is known to be in a pid namespace of its own is everything in it killed.
 func TestKillAllInside(t *testing.T) { onEach(t, testKillAllInside) }
 

@@ -39,13 +39,7 @@ func sealSelf() (*os.File, error) {
 		}
 		return nil, err
 	}
-	// Above the descriptors that a child is given: those are put in place before it executes this one.
-	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 64)
-	unix.Close(fd)
-	if err != nil {
-		return nil, setupError("duplicate descriptor", "", err)
-	}
-	sealed := os.NewFile(uintptr(high), "airlock")
+	sealed := os.NewFile(uintptr(fd), "airlock")
 	if _, err := io.Copy(sealed, self); err != nil {
 		sealed.Close()
 		return nil, setupError("copy own binary", "", err)

@@ -203,6 +203,9 @@ func TestFilterVerdicts(t *testing.T) {
 		{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, 1, high}, "EPERM"},
 		{"prlimit64", [6]uint64{0, unix.RLIMIT_CORE, high, high}, "EPERM"},
 		{"prlimit64", [6]uint64{0, unix.RLIMIT_NOFILE, 1, 1}, "allow"},
+		{"prlimit64", [6]uint64{1, unix.RLIMIT_NOFILE, 0, 1}, "allow"},
+		{"prlimit64", [6]uint64{1, unix.RLIMIT_NOFILE, 1}, "EPERM"},
+		{"prlimit64", [6]uint64{7, unix.RLIMIT_NOFILE, high, 1}, "EPERM"},
 	}
 	for archName, arch := range archs {
 		program, err := assemble(arch, refused)

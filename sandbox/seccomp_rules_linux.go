@@ -126,6 +126,11 @@ var refused = []rule{
 	{"prlimit64", 302, 261, pretend, []condition{argIn(1, unix.RLIMIT_CORE), anyBit(2, wholeWord)}},
 	{"prlimit64", 302, 261, pretend, []condition{argIn(1, unix.RLIMIT_CORE), anyHighBit(2)}},
 
+	// Other processes' limits, of which the kernel asks for no more than the same user: init's is the run's, and an init that
+	// may open no file sees nothing any more. Which number is the caller's own no filter can tell, only that 0 is.
+	{"prlimit64", 302, 261, unix.EPERM, []condition{argNotIn(0, 0), anyBit(2, wholeWord)}},
+	{"prlimit64", 302, 261, unix.EPERM, []condition{argNotIn(0, 0), anyHighBit(2)}},
+
 	// Terminals: typing into one that someone else reads, and the console's counterpart of it.
 	{"ioctl", 16, 29, unix.EPERM, []condition{argIn(1, ioctlTIOCSTI, ioctlTIOCLINUX)}},
 }

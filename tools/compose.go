@@ -39,9 +39,9 @@ const scriptFile = "/run/airlock/script"
 // (MAX_ARG_STRLEN) for one.
 const maxArgument = 100 << 10
 
-// compose makes the Spec of a run. There are no layers if the run writes to the workspace itself. The
-// error is for the model, and so is the note, which may be "".
-func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer, env surroundings) (spec sandbox.Spec, note string, err error) {
+// compose makes the Spec of a run. There are no layers if the run writes to the workspace itself; more is what it sees
+// besides. The error is for the model, and so is the note, which may be "".
+func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer, env surroundings, more []sandbox.Mount) (spec sandbox.Spec, note string, err error) {
 	dir, err := w.view.inside("cwd", r.Cwd, true)
 	if err != nil {
 		return sandbox.Spec{}, "", err
@@ -59,11 +59,7 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer, 
 	if w.backend.Unconfined() {
 		spec.Network = sandbox.NetworkHost
 	}
-	if w.cache != nil {
-		spec.Mounts = append(spec.Mounts, sandbox.Mount{
-			Kind: sandbox.MountBind, Source: w.cache.Files(), Target: filepath.Join(w.identity.Home, ".cache"), Writable: true,
-		})
-	}
+	spec.Mounts = append(spec.Mounts, more...)
 	for _, l := range layers {
 		spec.Mounts = append(spec.Mounts, linksTo(l.Via, layers)...)
 		spec.Mounts = append(spec.Mounts, mountOf(l))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,11 +25,16 @@ const freeFloor = 1 << 30
 // that this is a watch, and a run can write for that long what it must not keep.
 const diskInterval = 50 * time.Millisecond
 
-// scratch is what a run was last said to hold in its private tmpfs: /tmp, /dev/shm and the home directory.
+// scratch is what a run has beside the layers of the workspace.
 type scratch struct {
-	full int64 // bytes; the size of the tmpfs
-	held atomic.Int64
-	kept atomic.Int64 // what was added to the cache since
+	full  int64             // bytes; the size of its private tmpfs, which is limits.disk
+	held  atomic.Int64      // what that was last said to hold: /tmp, /dev/shm and the home directory
+	kept  atomic.Int64      // what its layer of the cache was last measured to take
+	cache *overlay.CacheTxn // nil: none
+}
+
+func (w *WorkspaceRunner) newScratch() *scratch {
+	return &scratch{full: int64(w.policy.Limits.Disk)}
 }
 
 // told notes what the sandbox tells, and reports whether nothing more goes in.
@@ -39,38 +43,18 @@ func (s *scratch) told(bytes int64) (full bool) {
 	return bytes >= s.full
 }
 
-// bytes is what counts for limits.disk beside the layer.
+// bytes is what counts for limits.disk beside the layers of the workspace.
 func (s *scratch) bytes() int64 { return s.held.Load() + s.kept.Load() }
 
-// useCache takes the cache for a run, and bounds what is added to it, by cancel. done gives it back.
-func (w *WorkspaceRunner) useCache(ctx context.Context, scratch *scratch, cancel context.CancelCauseFunc) (done func(), err error) {
-	release, err := w.cache.Use()
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		w.cache.Grown(ctx, func(bytes int64) {
-			scratch.kept.Store(bytes)
-			if scratch.bytes() > scratch.full {
-				cancel(errDisk)
-			}
-		})
-	})
-	watching.Go(func() { watchFree(ctx, w.cache.Free, cancel) })
-	return func() {
-		stop()
-		watching.Wait()
-		release()
-		w.cache.Measure()
-	}, nil
+// watchDisk ends ctx's run, by cancel, when its layer and its scratch take more than limit bytes together,
+// until ctx ends.
+func watchDisk(ctx context.Context, txn *overlay.Txn, scratch *scratch, limit int64, cancel context.CancelCauseFunc) {
+	watchUse(ctx, txn.Usage, func(used int64) bool { return used+scratch.bytes() > limit }, cancel)
 }
 
-// watchDisk ends ctx's run, by cancel, when its layer and its scratch take more than limit bytes together,
-// until ctx ends. A layer of many files takes long to measure: the watch never takes more than a tenth of a
-// core.
-func watchDisk(ctx context.Context, txn *overlay.Txn, scratch *scratch, limit int64, cancel context.CancelCauseFunc) {
+// watchUse measures until ctx ends, and ends its run, by cancel, when full says so. What has many files takes long to
+// measure: the watch never takes more than a tenth of a core.
+func watchUse(ctx context.Context, measure func(context.Context) (int64, error), full func(bytes int64) bool, cancel context.CancelCauseFunc) {
 	pause := diskInterval
 	for {
 		select {
@@ -80,7 +64,7 @@ func watchDisk(ctx context.Context, txn *overlay.Txn, scratch *scratch, limit in
 		}
 		start := time.Now()
 		// An error says that the measure is short of something: what it did find still counts.
-		if used, _ := txn.Usage(ctx); used+scratch.bytes() > limit {
+		if used, _ := measure(ctx); full(used) {
 			cancel(errDisk)
 			return
 		}

@@ -18,7 +18,7 @@ type Policy struct {
 	ReadOnly bool
 	// Hides says that runs do not see all of the workspace.
 	Hides bool
-	// Cache says that the home directory of runs has a .cache that lasts.
+	// Cache says that what runs that end well leave in ~/.cache lasts.
 	Cache bool
 	// LandOn is "success" or "exit": whether a run lands that exited with another status than 0; or
 	// "review": a run that exited with 0 waits for the user.
@@ -69,7 +69,7 @@ func (p Policy) Describe() string {
 		}
 		lasts := "Nothing outside the workspace lasts"
 		if p.Cache {
-			lasts += " but ~/.cache"
+			lasts += " but the ~/.cache of runs that end well"
 		}
 		b.WriteString(lasts + ", and no process outlives its run.")
 	}
@@ -142,7 +142,7 @@ func (p Policy) instructions() string {
 	}
 	b.WriteString("- A call that answers \"running run_id=…\" has not ended: call again with that run_id to wait on, or with stop=true to end it.\n")
 	if p.Cache {
-		b.WriteString("- ~/.cache lasts from call to call, for the caches of build tools and package managers.\n")
+		b.WriteString("- What a run that ends well leaves in ~/.cache lasts, for the caches of build tools and package managers.\n")
 	}
 	if p.Order == "parallel" {
 		b.WriteString("- Calls that are sent at once run side by side; send those that build on each other one after the other.\n")

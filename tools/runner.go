@@ -9,9 +9,9 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"airlock/internal/runcache"
 	"airlock/overlay"
 	"airlock/proxy"
 	"airlock/sandbox"
@@ -32,7 +32,8 @@ type WorkspaceRunner struct {
 	tools    Config
 	identity Identity
 	network  func() (*proxy.Gateway, error)
-	cache    *runcache.Cache // nil: none
+	cache    *overlay.Cache        // nil: none
+	uncached atomic.Pointer[error] // why the kernel does not take the cache, once that is known
 	packages packages
 }
 
@@ -54,8 +55,8 @@ type RunnerOptions struct {
 	// Network gives the gateway that a run which starts now goes out by; nil if its network is closed. With
 	// an error it is closed too, and the result says why. A nil Network is closed.
 	Network func() (*proxy.Gateway, error)
-	// Cache is what runs have as ~/.cache; nil for an empty one each time.
-	Cache *runcache.Cache
+	// Cache is what runs have as ~/.cache; nil for an empty one each time. The runner closes it.
+	Cache *overlay.Cache
 	// Packages is what the package tools need; without its Begin there are none.
 	Packages PackageOptions
 }
@@ -98,7 +99,7 @@ func (w *WorkspaceRunner) Close() error {
 		err = errors.Join(err, w.layers.Close())
 	}
 	if w.cache != nil {
-		w.cache.Close()
+		err = errors.Join(err, w.cache.Close())
 	}
 	return errors.Join(err, w.backend.Close())
 }
@@ -150,10 +151,19 @@ type outputFunc func(p []byte) (int, error)
 
 func (f outputFunc) Write(p []byte) (int, error) { return f(p) }
 
-// transact does the run within its transaction. call ends with the call, ctx with the run's time too.
+// transact does the run within its transaction, and lands or discards what it has of the cache. call ends with the call,
+// ctx with the run's time too.
 func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Request, output io.Writer) (Result, error) {
+	scratch := w.newScratch()
+	result, err := w.inMode(call, ctx, id, r, scratch, output)
+	w.endCache(call, scratch, &result, r.OnFailure)
+	return result, err
+}
+
+// inMode does the run as workspace.mode says.
+func (w *WorkspaceRunner) inMode(call, ctx context.Context, id string, r Request, scratch *scratch, output io.Writer) (Result, error) {
 	if w.layers == nil {
-		result, _ := w.execute(ctx, id, r, nil, &scratch{full: int64(w.policy.Limits.Disk)}, output)
+		result, _ := w.execute(ctx, id, r, nil, scratch, output)
 		if result.Status != StatusRefused && result.Status != StatusError {
 			result.Workspace.Landed = true
 			result.WorkspaceLine = writtenDirectly
@@ -164,12 +174,12 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 		return result, nil
 	}
 	if w.policy.ReadOnly {
-		return w.look(ctx, id, r, output), nil
+		return w.look(ctx, id, r, scratch, output), nil
 	}
 	if w.policy.Through {
-		return w.through(call, ctx, id, r, output), nil
+		return w.through(call, ctx, id, r, scratch, output), nil
 	}
-	txn, result, err := w.attempt(call, ctx, id, r, output)
+	txn, result, err := w.attempt(call, ctx, id, r, scratch, output)
 	if err != nil {
 		if ctx.Err() != nil {
 			return interrupted(ctx), nil
@@ -194,7 +204,7 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 }
 
 // look does a run that may only read the workspace.
-func (w *WorkspaceRunner) look(ctx context.Context, id string, r Request, output io.Writer) Result {
+func (w *WorkspaceRunner) look(ctx context.Context, id string, r Request, scratch *scratch, output io.Writer) Result {
 	view, err := w.layers.View(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -202,7 +212,7 @@ func (w *WorkspaceRunner) look(ctx context.Context, id string, r Request, output
 		}
 		return Refused(fmt.Sprintf("the workspace can't be shown: %v", err))
 	}
-	result, _ := w.execute(ctx, id, r, view.Layers(), &scratch{full: int64(w.policy.Limits.Disk)}, output) // the error is in the result
+	result, _ := w.executeAnyway(ctx, id, r, view.Layers(), scratch, output) // the error is in the result
 	result.WorkspaceLine = "workspace: read-only, nothing lands"
 	if err := view.Close(); err != nil {
 		result.Notes = append(result.Notes, fmt.Sprintf("what hid paths from the run could not be removed: %v", err))
@@ -212,15 +222,15 @@ func (w *WorkspaceRunner) look(ctx context.Context, id string, r Request, output
 
 // attempt begins a transaction and does the run on it. Where the kernel turns out not to take something as
 // an overlay's lower layer, which it says before anything ran, it is done in another way.
-func (w *WorkspaceRunner) attempt(call, ctx context.Context, id string, r Request, output io.Writer) (*overlay.Txn, Result, error) {
+func (w *WorkspaceRunner) attempt(call, ctx context.Context, id string, r Request, scratch *scratch, output io.Writer) (*overlay.Txn, Result, error) {
 	for {
 		txn, err := w.layers.Begin(ctx, id)
 		if err != nil {
 			return nil, Result{}, err
 		}
 		txn.Describe(describe(r))
-		result, refused := w.watched(call, ctx, id, r, txn, output)
-		if refused == "" || ctx.Err() != nil || !w.layers.Refuse(refused) {
+		result, again := w.watched(call, ctx, id, r, txn, scratch, output)
+		if ctx.Err() != nil || !again {
 			return txn, result, nil
 		}
 		if _, err := txn.Discard("another way"); err != nil {
@@ -229,22 +239,32 @@ func (w *WorkspaceRunner) attempt(call, ctx context.Context, id string, r Reques
 	}
 }
 
-// watched does the run on the layers of a transaction, and bounds what it writes there. refused is the
-// lower layer that the kernel did not take, if it is that which kept the run from starting.
-func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Request, txn *overlay.Txn, output io.Writer) (result Result, refused string) {
+// watched does the run on the layers of a transaction, and bounds what it writes there. again says
+// that the kernel did not take a lower layer, which kept the run from starting, and that another transaction goes about
+// it in another way.
+func (w *WorkspaceRunner) watched(call, ctx context.Context, id string, r Request, txn *overlay.Txn, scratch *scratch, output io.Writer) (result Result, again bool) {
 	limit := int64(w.policy.Limits.Disk)
 	ctx, cancel := context.WithCancelCause(ctx)
-	scratch := &scratch{full: limit}
 	var watching sync.WaitGroup
 	watching.Go(func() { watchDisk(ctx, txn, scratch, limit, cancel) })
 	watching.Go(func() { watchFree(ctx, txn.Free, cancel) })
 	result, err := w.execute(ctx, id, r, txn.Layers(), scratch, output)
 	cancel(nil)
 	watching.Wait()
-	if e := new(sandbox.SetupError); errors.As(err, &e) && e.Op == sandbox.OpMountOverlay {
-		refused = e.Path
+	again = w.refuseCache(err)
+	if e := new(sandbox.SetupError); !again && errors.As(err, &e) && e.Op == sandbox.OpMountOverlay {
+		again = w.layers.Refuse(e.Path)
 	}
-	return checkDisk(call, result, txn, limit-scratch.bytes()), refused
+	return checkDisk(call, result, txn, limit-scratch.bytes()), again
+}
+
+// executeAnyway is execute for a run that is in no transaction: where the kernel does not take the cache, it goes without.
+func (w *WorkspaceRunner) executeAnyway(ctx context.Context, id string, r Request, layers []overlay.Layer, scratch *scratch, output io.Writer) (Result, error) {
+	result, err := w.execute(ctx, id, r, layers, scratch, output)
+	if w.refuseCache(err) && ctx.Err() == nil {
+		return w.execute(ctx, id, r, layers, scratch, output)
+	}
+	return result, err
 }
 
 // execute starts the run and waits for its end. What it returns says nothing of the workspace yet. The
@@ -255,7 +275,10 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 		return Failed(err.Error()), nil
 	}
 	defer env.release()
-	spec, note, err := w.compose(id, r, layers, env)
+	if err := w.beginCache(ctx, id, scratch); err != nil {
+		return Failed(err.Error()), nil
+	}
+	spec, note, err := w.compose(id, r, layers, env, w.cacheMount(scratch))
 	if err != nil {
 		return Failed(err.Error()), nil
 	}
@@ -283,18 +306,13 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	if r.Stdin != "" {
 		stdio.Stdin = strings.NewReader(r.Stdin)
 	}
-	if w.cache != nil {
-		done, err := w.useCache(ctx, scratch, cancel)
-		if err != nil {
-			return Failed(err.Error()), err
-		}
-		defer done()
-	}
+	done := w.watchCache(ctx, scratch, cancel)
 	process, err := w.backend.Start(ctx, spec, stdio)
 	var exit sandbox.Exit
 	if err == nil {
 		exit, err = process.Wait()
 	}
+	done()
 	switch {
 	case ctx.Err() != nil && (err != nil || exit.Killed), errors.Is(context.Cause(ctx), errDisk) && !exit.LimitEnded:
 		result = interrupted(ctx)
@@ -304,6 +322,7 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 		return startFailed(err, r), err
 	}
 	result = ended(exit)
+	scratch.measureCache(context.WithoutCancel(ctx), &result)
 	if exit.LimitEnded && w.backend.Held()[exit.Limit] == sandbox.Watched {
 		result.Notes = append(result.Notes, fmt.Sprintf("limits.%s is watched on this host and not held: the run had a little more before it was ended", exit.Limit))
 	}

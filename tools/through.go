@@ -19,7 +19,7 @@ const notHeld = `workspace.mode is "direct": there is no undo and no conflict ch
 
 // through does a sandboxed run that writes to the workspace itself. call ends with the call, ctx with the
 // run's time too.
-func (w *WorkspaceRunner) through(call, ctx context.Context, id string, r Request, output io.Writer) Result {
+func (w *WorkspaceRunner) through(call, ctx context.Context, id string, r Request, scratch *scratch, output io.Writer) Result {
 	held, err := w.layers.Hold(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -30,7 +30,7 @@ func (w *WorkspaceRunner) through(call, ctx context.Context, id string, r Reques
 	running, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { watchFree(running, w.layers.Free, cancel) })
-	result, err := w.execute(running, id, r, held.Layers, &scratch{full: int64(w.policy.Limits.Disk)}, output)
+	result, err := w.executeAnyway(running, id, r, held.Layers, scratch, output)
 	cancel(nil)
 	watching.Wait()
 	if result.Status == StatusRefused || result.Status == StatusError && err == nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"time"
 	"unsafe"
 
@@ -147,6 +148,25 @@ func stealDescriptor(_ *stage, pid int) error {
 		unix.Close(fd)
 	}
 	return err
+}
+
+// setLimits takes from another process what it needs to go on: open files, so that it can't look at anything any more. Any
+// of its threads will do to name it.
+func setLimits(_ *stage, pid int) error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return err
+		}
+		if err := unix.Prlimit(id, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: 1}, nil); err != unix.EPERM {
+			return err
+		}
+	}
+	return unix.EPERM
 }
 
 // compare asks whether two processes have the same descriptor, which tells the order of kernel addresses.

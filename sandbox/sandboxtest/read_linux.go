@@ -16,7 +16,7 @@ import (
 // readProbes try to read what is the host's, by each kind of name that it has.
 func readProbes() []probe {
 	const none = unix.ENOENT
-	return []probe{
+	table := []probe{
 		{name: "secret below home", try: reads(func(s *stage) string { return s.Secret }), held: refused(none)},
 		{name: "other workspace", try: reads(func(s *stage) string { return s.Other }), held: refused(none)},
 		{name: "file in the host's /tmp", try: reads(func(s *stage) string { return s.Tmp }), held: refused(none)},
@@ -34,10 +34,30 @@ func readProbes() []probe {
 		{name: "masked directory", try: reads(inShown("hiddendir/file")), held: refused(none)},
 		{name: "file of another user's", try: reads(inShown("private")), held: refused(unix.EACCES, none), control: asRoot},
 		{name: "shadow", try: opens("/etc/shadow", unix.O_PATH), held: refused(none)},
+		{
+			name: "host keys", try: opens("/etc/ssh", unix.O_PATH), held: refused(none),
+			absent: refused(none), why: "this host has no ssh",
+		},
+		{
+			name: "where the sandbox was built", try: opens("/.scratch", unix.O_PATH), held: refused(none),
+			control: nowhere, why: "the host has no such place",
+		},
 		{name: "sysfs", try: opens("/sys/kernel", unix.O_PATH), held: refused(none)},
 		{name: "System V shared memory", try: sharedMemory, held: refused(none)},
 		{name: "POSIX message queue", try: messageQueue, held: refused(none)},
 	}
+	for _, name := range hostInProc {
+		table = append(table, probe{
+			name: "content of /proc/" + name, try: readsSomething("/proc/" + name), held: refused(unix.EACCES, unix.EISDIR, none),
+			control: asRoot, absent: refused(none, unix.EISDIR, unix.EPERM, unix.EIO), why: "this kernel has none, or it is a directory",
+		})
+	}
+	return table
+}
+
+// hostInProc is what /proc has of the host's memory, devices and users, which nothing but rights keeps from a run.
+var hostInProc = []string{
+	"iomem", "ioports", "key-users", "kpagecount", "kpageflags", "pagetypeinfo", "sched_debug", "slabinfo", "timer_list", "vmallocinfo",
 }
 
 func inWorkspace(name string) func(*stage) string {
@@ -199,6 +219,7 @@ func processProbes() []probe {
 		{name: "init's binary, overwritten", try: overwriteBinary, held: refused(unix.EACCES)},
 		{name: "init's namespaces", try: onVictim(procOf("ns/mnt", unix.O_RDONLY)), held: refused(unix.EACCES)},
 		{name: "descriptor out of init", try: onVictim(stealDescriptor), held: refused(unix.EPERM)},
+		{name: "limits of init", try: onVictim(setLimits), held: refused(unix.EPERM)},
 		{name: "kcmp with init", try: onVictim(compare), held: refused(unix.EPERM)},
 	}
 }

@@ -23,6 +23,8 @@ func writeProbes() []probe {
 		{name: "change the mode of what is shown", try: func(s *stage) error { return unix.Chmod(inShown("file")(s), 0o600) }, held: refused(unix.EROFS)},
 		{name: "change the times of what is shown", try: func(s *stage) error { return unix.Utimes(inShown("file")(s), nil) }, held: refused(unix.EROFS)},
 		{name: "give what is shown an attribute", try: func(s *stage) error { return unix.Setxattr(inShown("file")(s), "user.x", []byte("x"), 0) }, held: refused(unix.EROFS)},
+		{name: "change the mode of a device", try: func(*stage) error { return unix.Chmod(os.DevNull, 0o666) }, held: refused(unix.EROFS, unix.EPERM), control: asRoot},
+		{name: "write to the list of users", try: opens("/etc/passwd", unix.O_WRONLY|unix.O_APPEND), held: refused(unix.EROFS, unix.EACCES), control: asRoot},
 		{name: "write through /proc/self/fd", try: writeThroughDescriptor, held: refused(unix.EROFS)},
 		{
 			name: "write to the binary of this process", try: writeToOwnBinary, held: refused(unix.EROFS, unix.ETXTBSY, unix.EACCES), beyond: refused(unix.ETXTBSY),
