@@ -194,12 +194,17 @@ func openWithIndex(t *testing.T, state string, index *fixtureIndex, more string)
 }
 
 func (in *installed) install(requirements ...string) error {
-	p, err := in.conv.Plan(in.t.Context(), envs.Want{Environment: "default", Requirements: requirements}, nil)
+	return in.installTelling(nil, requirements...)
+}
+
+// installTelling installs, and calls progress with what is being done.
+func (in *installed) installTelling(progress func(string), requirements ...string) error {
+	p, err := in.conv.Plan(in.t.Context(), envs.Want{Environment: "default", Requirements: requirements}, progress)
 	if err == nil && len(p.Decision.Ask) > 0 {
 		err = fmt.Errorf("must be asked: %v", p.Asked())
 	}
 	if err == nil {
-		_, err = in.conv.Apply(in.t.Context(), p, nil)
+		_, err = in.conv.Apply(in.t.Context(), p, progress)
 	}
 	return err
 }

@@ -111,12 +111,13 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 	if len(missing) == 0 {
 		return nil
 	}
+	size := sizeOf(missing)
 	if progress != nil {
-		var size int64
-		for _, p := range missing {
-			size += p.Size
+		text := "fetching " + counted(len(missing), "package")
+		if size > 0 {
+			text += " (" + inSize(size) + ")"
 		}
-		progress(fmt.Sprintf("fetching %s (%s)", counted(len(missing), "package"), inSize(size)))
+		progress(text)
 	}
 	step, request := py.step("fetch"), driverRequest{Pip: py.Pip, Index: c.packages.Index}
 	step.Network = true
@@ -124,7 +125,9 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 	var answer struct {
 		Status int `json:"status"`
 	}
+	told := tellOf(progress, func() string { return fetching(filepath.Join(w.dir, step.Name), size) })
 	out, err := c.store.drive(ctx, c.installer, w, step, request, lockLines(missing), &answer)
+	told()
 	if err == nil && answer.Status != 0 {
 		err = &StepError{Step: "fetch", Outcome: out}
 	}
@@ -146,6 +149,18 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 		}
 	}
 	return nil
+}
+
+// sizeOf is what packages take to fetch, in bytes; 0 where the index does not say it of each.
+func sizeOf(packages []Package) int64 {
+	var size int64
+	for _, p := range packages {
+		if p.Size == 0 {
+			return 0
+		}
+		size += p.Size
+	}
+	return size
 }
 
 // keepWheel moves a wheel to its place, whole or not at all.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -90,7 +91,7 @@ func (c *Conversation) plan(ctx context.Context, py *python, base, env Environme
 	if progress != nil {
 		progress("resolving " + counted(len(asked), "requirement"))
 	}
-	set, err := c.resolveBoth(ctx, py, base, env, asked, p)
+	set, err := c.resolveBoth(ctx, py, base, env, asked, p, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func (p *Plan) added() []Package {
 
 // resolveBoth resolves first with everything that is installed pinned, which is additive by construction,
 // and only where that can't be, without.
-func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env Environment, asked []Requirement, p *Plan) ([]Package, error) {
+func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env Environment, asked []Requirement, p *Plan, progress func(string)) ([]Package, error) {
 	upgraded := func(name string) bool {
 		return p.Want.Upgrade && slices.ContainsFunc(asked, func(r Requirement) bool { return r.Name == name })
 	}
@@ -154,7 +155,7 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 	for i, r := range asked {
 		lines[i] = r.String()
 	}
-	set, first := c.resolve(ctx, py, base, env, slices.Concat(always, pins, lines))
+	set, first := c.resolve(ctx, py, base, env, slices.Concat(always, pins, lines), progress)
 	if first == nil || len(env.Packages) == 0 {
 		return set, first
 	}
@@ -162,7 +163,7 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 	if !errors.As(first, &failed) || failed.Outcome.Ended != "" || len(failed.Outcome.Refused) > 0 {
 		return nil, first
 	}
-	set, err := c.resolve(ctx, py, base, env, slices.Concat(always, p.roots))
+	set, err := c.resolve(ctx, py, base, env, slices.Concat(always, p.roots), progress)
 	if err != nil && errors.As(err, &failed) {
 		return nil, fmt.Errorf("%w; with what is installed (%s)", err, shortSet(env.Packages))
 	}
@@ -170,7 +171,7 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 }
 
 // resolve has pip find a set for requirements, and checks every word of its report.
-func (c *Conversation) resolve(ctx context.Context, py *python, base, env Environment, lines []string) ([]Package, error) {
+func (c *Conversation) resolve(ctx context.Context, py *python, base, env Environment, lines []string, progress func(string)) ([]Package, error) {
 	if py.Pip == "" {
 		return nil, errNoPip
 	}
@@ -194,7 +195,9 @@ func (c *Conversation) resolve(ctx context.Context, py *python, base, env Enviro
 			Direct bool   `json:"direct"`
 		} `json:"packages"`
 	}
+	told := tellOf(progress, func() string { return resolving(filepath.Join(w.dir, step.Name)) })
 	out, err := c.store.drive(ctx, c.installer, w, step, request, lines, &report)
+	told()
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func pythonEnv(policy Policy) tool {
 			if err := readArgs(raw, fields, &a); err != nil {
 				return packageRequest{}, err
 			}
-			r := packageRequest{Tool: "python_env", Action: a.Action, RequestID: a.RequestID}
+			r := packageRequest{Tool: "python_env", Action: a.Action, RequestID: a.RequestID, Follow: Request{Wait: -1}}
 			r.Want.Environment, r.Want.Requirements, r.Want.Reason, r.Want.Conversation = a.Environment, a.Packages, a.Reason, true
 			return r, problemsOf(checkEnvironment(a.Environment), a.check())
 		},

@@ -94,8 +94,8 @@ func (w Wheel) SHA256() string {
 type Installer struct {
 	// Wheels are the index. Change it only between calls.
 	Wheels []Wheel
-	// Before is called with the name of each step, and can fail it.
-	Before func(step string) error
+	// Before is called with the name of each step, and can fail it. ctx ends with the step.
+	Before func(ctx context.Context, step string) error
 
 	mu    sync.Mutex
 	steps map[string]int
@@ -112,7 +112,7 @@ func (i *Installer) Steps(name string) int {
 const Python = "3.11"
 
 // Run implements [envs.Installer].
-func (i *Installer) Run(_ context.Context, s envs.Step) (envs.Outcome, error) {
+func (i *Installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error) {
 	i.mu.Lock()
 	if i.steps == nil {
 		i.steps = map[string]int{}
@@ -120,7 +120,7 @@ func (i *Installer) Run(_ context.Context, s envs.Step) (envs.Outcome, error) {
 	i.steps[s.Name]++
 	i.mu.Unlock()
 	if i.Before != nil {
-		if err := i.Before(s.Name); err != nil {
+		if err := i.Before(ctx, s.Name); err != nil {
 			return envs.Outcome{}, err
 		}
 	}
