@@ -52,6 +52,10 @@ var imports = map[string]struct {
 
 // testImports says what tests of a package may import beside, and what for.
 var testImports = map[string]map[string]string{
+	"": {
+		"envs/envstest":      "the wheels that a package index of a test serves",
+		"internal/mcpclient": "servers of their own are driven as a client does",
+	},
 	"overlay": {"internal/mcpclient": "runs of a server race with editors, as a client starts them"},
 }
 

@@ -49,30 +49,37 @@ func (s *Store) readLayer(digest string) (layer, error) {
 // makeLayer returns the layer of a set, and makes it if it is not there: fetches the wheels that are
 // missing, looks at each, and installs them without a network.
 func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Package, progress func(string)) (digest string, l layer, err error) {
-	digest = layerDigest(py.kind(), packages)
+	return c.layerOf(py, packages, func(w *work) (layer, error) {
+		if py.Pip == "" {
+			return layer{}, errNoPip
+		}
+		if err := c.fetch(ctx, py, w, packages, progress); err != nil {
+			return layer{}, err
+		}
+		inspected, err := c.inspect(py, packages)
+		if err != nil {
+			return layer{}, err
+		}
+		if progress != nil {
+			progress("installing " + counted(len(packages), "package"))
+		}
+		return c.install(ctx, py, w, inspected)
+	})
+}
+
+// layerOf returns the layer of a set, and keeps what install makes of it, in the directory layer of w, if it is
+// not there.
+func (c *Conversation) layerOf(of runtime, packages []Package, install func(w *work) (layer, error)) (digest string, l layer, err error) {
+	digest = layerDigest(of.kind(), packages)
 	if l, err = c.store.readLayer(digest); !errors.Is(err, fs.ErrNotExist) {
 		return digest, l, err
-	}
-	if py.Pip == "" {
-		return "", l, errNoPip
 	}
 	w, err := c.store.newWork()
 	if err != nil {
 		return "", l, err
 	}
 	defer w.close()
-	if err := c.fetch(ctx, py, w, packages, progress); err != nil {
-		return "", l, err
-	}
-	packages, err = c.inspect(py, packages)
-	if err != nil {
-		return "", l, err
-	}
-	if progress != nil {
-		progress("installing " + counted(len(packages), "package"))
-	}
-	l, err = c.install(ctx, py, w, packages)
-	if err != nil {
+	if l, err = install(w); err != nil {
 		return "", l, err
 	}
 	return digest, l, c.store.commit(filepath.Join(w.dir, "layer"), filepath.Join("layers", digest))
@@ -126,7 +133,7 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 		Status int `json:"status"`
 	}
 	told := tellOf(progress, func() string { return fetching(filepath.Join(w.dir, step.Name), size) })
-	out, err := c.store.drive(ctx, c.installer, w, step, request, lockLines(missing), &answer)
+	out, err := c.store.drivePython(ctx, c.installer, w, step, request, lockLines(missing), &answer)
 	told()
 	if err == nil && answer.Status != 0 {
 		err = &StepError{Step: "fetch", Outcome: out}
@@ -217,7 +224,7 @@ func (c *Conversation) install(ctx context.Context, py *python, w *work, package
 	var answer struct {
 		Status int `json:"status"`
 	}
-	out, err := c.store.drive(ctx, c.installer, w, step, request, lockLines(packages), &answer)
+	out, err := c.store.drivePython(ctx, c.installer, w, step, request, lockLines(packages), &answer)
 	if err == nil && answer.Status != 0 {
 		err = &StepError{Step: "install", Outcome: out}
 	}

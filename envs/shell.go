@@ -311,7 +311,7 @@ var operandsBefore = map[string]int{"timeout": 1, "chroot": 1, "taskset": 1}
 var (
 	shellName   = names(`(?:ba|da|z|k|a|mk|r|fi)?sh`)
 	pythonName  = names(`(?:python|pypy)[0-9.]*`)
-	rName       = names(`R|Rscript|littler|r`)
+	rProgram    = names(`R|Rscript|littler|r`)
 	assignment  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 	shellOption = regexp.MustCompile(`^-[A-Za-z]*c$`)
 )
@@ -358,7 +358,7 @@ func (s *scan) argv(argv []string, input string) string {
 		return inner.shell(args, input)
 	case pythonName.MatchString(name):
 		return inner.python(args, input)
-	case rName.MatchString(name):
+	case rProgram.MatchString(name):
 		return inner.r(args, input)
 	case name == "find":
 		for i, a := range args {

@@ -87,8 +87,3 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
-
-// Unsupported names the keys that are set to something that does not function yet.
-func (c Config) Unsupported() []string {
-	return nil
-}

@@ -4,15 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestConfig(t *testing.T) {
 	if err := Defaults().Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
-	}
-	if keys := Defaults().Unsupported(); len(keys) > 0 {
-		t.Errorf("the defaults are not supported: %v", keys)
 	}
 	for want, change := range map[string]func(*Config){
 		`workspace.mode: "x" is not one of overlay, direct, readonly`: func(c *Config) { c.Mode = "x" },
@@ -31,13 +27,12 @@ func TestConfig(t *testing.T) {
 	}
 	c := Defaults()
 	c.Mode, c.LandOn, c.Durable, c.Undo = "readonly", "review", true, 0
-	var want []string
-	if diff := cmp.Diff(want, c.Unsupported()); diff != "" {
-		t.Errorf("unsupported (-want +got):\n%s", diff)
+	if err := c.Validate(); err != nil {
+		t.Error(err)
 	}
 	c = Defaults()
 	c.Mode, c.LandOn, c.OnConflict, c.Order, c.Protect, c.Ignore = "direct", "exit", "discard", "parallel", []string{"x"}, nil
-	if err := c.Validate(); err != nil || len(c.Unsupported()) > 0 {
-		t.Errorf("%v, %v", err, c.Unsupported())
+	if err := c.Validate(); err != nil {
+		t.Error(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"airlock/envs"
 )
 
 // job is what a call asks for, apart from the call: it can outlive it. A call waits for its job as long as
@@ -30,8 +32,8 @@ type job struct {
 	seen     int64     // bytes of the output that a result has shown
 	shown    bool      // a result has shown all of it, to its end
 	watched  []*progress
-	last     string    // what line was told last
-	question *question // what the user has to be asked, as long as they were not
+	last     string     // what line was told last
+	question *envs.Plan // what the user has to be asked, as long as they were not
 	result   Result
 }
 

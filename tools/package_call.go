@@ -124,40 +124,34 @@ func (c *packageCall) planned() task {
 		case permitted:
 			return c.apply(ctx, plan)
 		case c.canAsk:
-			return j.asks(plan, c.conversation.Index())
+			return j.asks(plan)
 		}
 		return c.leave(ctx, plan)
 	})
 }
 
-// question is what a job has to ask the user.
-type question struct {
-	plan  *envs.Plan
-	index string
-}
-
 // asks has the next call that looks at the job ask the user. The result is for those that can't.
-func (j *job) asks(plan *envs.Plan, index string) Result {
+func (j *job) asks(plan *envs.Plan) Result {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.question = &question{plan, index}
+	j.question = plan
 	return Result{
 		Status: StatusApproval, Environment: plan.Want.Environment,
 		Reason: fmt.Sprintf("the user has to be asked: package_install with run_id=%q does. Nothing was installed", j.id),
 	}
 }
 
-// takeQuestion gives the question of a job that is done, once.
-func (j *job) takeQuestion() *question {
+// takeQuestion gives the plan that a job which is done has to ask about, once.
+func (j *job) takeQuestion() *envs.Plan {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	q := j.question
-	if !j.isDone() || q == nil {
+	plan := j.question
+	if !j.isDone() || plan == nil {
 		return nil
 	}
 	j.question = nil
 	j.result.Reason = "the user was asked about this already. Nothing was installed by this run; call again with the same packages, without run_id, to have them asked anew"
-	return q
+	return plan
 }
 
 // result is what a call answers that has looked at a job: its result, or its question.
@@ -165,18 +159,18 @@ func (c *packageCall) result(r Result, j *job) *mcp.CallToolResult {
 	if !c.canAsk {
 		return toolResult(r)
 	}
-	q := j.takeQuestion()
-	if q == nil {
+	plan := j.takeQuestion()
+	if plan == nil {
 		return toolResult(r)
 	}
-	state := c.server.pending.keep(c.request, q.plan)
+	state := c.server.pending.keep(c.request, plan)
 	return server.NewInputRequestBuilder(state).Elicit(approveInput, mcp.ElicitationParams{
-		Message: q.plan.Question(q.index),
+		Message: plan.Question(),
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{
 				"always": map[string]any{
-					"type": "boolean", "title": fmt.Sprintf("Always allow these in the environment %q", q.plan.Want.Environment),
+					"type": "boolean", "title": fmt.Sprintf("Always allow these in the environment %q", plan.Want.Environment),
 					"description": "Later versions too; `airlock envs` lists and revokes it.", "default": false,
 				},
 			},
@@ -203,7 +197,7 @@ func (c *packageCall) answered(req mcp.CallToolRequest) (task, *Result) {
 	c.request.Want = plan.Want
 	return c.task(func(ctx context.Context, _ *job) Result {
 		if content["always"] == true {
-			if err := c.conversation.Store().Grant(ctx, plan.Want.Environment, plan.Asked()); err != nil {
+			if err := c.conversation.Store().Grant(ctx, plan.Want.Language, plan.Want.Environment, plan.Asked()); err != nil {
 				return c.failed(ctx, err)
 			}
 		}
@@ -278,7 +272,7 @@ func (c *packageCall) done(plan *envs.Plan, installed envs.Installed) Result {
 		Status: StatusDone, Environment: plan.Want.Environment, Additive: &installed.Additive,
 		Output: setLine(plan.Want, installed) + "\n", Notes: skipped(plan),
 	}
-	if _, chosen := c.conversation.Current(); !chosen {
+	if _, chosen := c.conversation.Current(); !chosen && plan.Want.Language != envs.LanguageR {
 		result.Notes = append(result.Notes, fmt.Sprintf("where the project has a .venv, run_python takes that unless environment: %q is given", plan.Want.Environment))
 	}
 	for _, change := range installed.Changes {

@@ -56,7 +56,11 @@ func (r packageRequest) look(conversation *envs.Conversation) Result {
 			all = append(all, envs.Environment{Name: current})
 		}
 		for _, e := range all {
-			fmt.Fprintf(&b, "%s: %s", e.Name, counted(len(e.Packages), "package", "packages"))
+			what := "package"
+			if e.Language == envs.LanguageR {
+				what = "R package"
+			}
+			fmt.Fprintf(&b, "%s: %s", e.Name, counted(len(e.Packages), what, what+"s"))
 			if e.Name == current {
 				b.WriteString(" (of this conversation)")
 			}
@@ -71,6 +75,13 @@ func (r packageRequest) look(conversation *envs.Conversation) Result {
 		fmt.Fprintf(&b, "environment %q: %s\n", name, counted(len(e.Packages), "package", "packages"))
 		for _, p := range e.Packages {
 			fmt.Fprintf(&b, "%s %s\n", p.Name, p.Version)
+		}
+		ofR, err := store.EnvironmentOf(envs.LanguageR, name)
+		if err != nil {
+			return Failed(err.Error())
+		}
+		for _, p := range ofR.Packages {
+			fmt.Fprintf(&b, "%s %s (R)\n", p.Name, p.Version)
 		}
 	case "use":
 		if err := conversation.Use(name); err != nil {

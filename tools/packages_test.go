@@ -165,7 +165,7 @@ func TestPackageArguments(t *testing.T) {
 		{"package_install", map[string]any{"packages": []string{}}, "packages: is empty"},
 		{"package_install", map[string]any{"packages": []string{"-r /etc/passwd", "six"}}, `packages: "-r /etc/passwd": not a requirement`},
 		{"package_install", map[string]any{"packages": []string{"six"}, "environment": "../x"}, "environment: "},
-		{"package_install", map[string]any{"packages": []string{"six"}, "language": "r"}, "not supported yet"},
+		{"package_install", map[string]any{"packages": []string{"jsonlite; q()"}, "language": "r"}, "not a requirement: a name of an R package"},
 		{"package_install", map[string]any{"packages": []string{"six"}, "upgrade": "perhaps"}, "upgrade: takes true or false"},
 		{"python_env", map[string]any{"action": "delete"}, "action: takes"},
 		{"python_env", map[string]any{"action": "status"}, "request_id: is missing"},

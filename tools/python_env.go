@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"airlock/envs"
 )
 
 // envArgs are the arguments of python_env.
@@ -46,7 +48,7 @@ func (a envArgs) check() error {
 		if a.RequestID != "" {
 			return errors.New("request_id: is only for the action \"status\"")
 		}
-		return checkPackages(a.Packages)
+		return checkPackages(envs.LanguagePython, a.Packages)
 	}
 	switch {
 	case len(a.Packages) > 0 || a.Reason != "":

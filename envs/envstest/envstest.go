@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -32,6 +33,10 @@ type Wheel struct {
 	Requires      []string
 	Files         map[string]string
 	Yanked        bool
+	// Modes are of members that are no ordinary files. Claim, if not 0, is the size in bytes that a member whose
+	// name ends in ".bin" says it unpacks to.
+	Modes map[string]fs.FileMode
+	Claim uint64
 }
 
 // File is its name.
@@ -70,7 +75,16 @@ func (w Wheel) Bytes() []byte {
 	z := zip.NewWriter(&b)
 	all := w.members()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		f, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
+		h := &zip.FileHeader{Name: name, Method: zip.Deflate}
+		if mode, ok := w.Modes[name]; ok {
+			h.SetMode(mode)
+		}
+		create := z.CreateHeader
+		if w.Claim > 0 && strings.HasSuffix(name, ".bin") {
+			h.Method, h.UncompressedSize64, h.CompressedSize64 = zip.Store, w.Claim, uint64(len(all[name]))
+			create = z.CreateRaw
+		}
+		f, err := create(h)
 		if err == nil {
 			_, err = f.Write([]byte(all[name]))
 		}
