@@ -52,7 +52,7 @@ func (c *Conversation) planPython(ctx context.Context, w Want, progress func(str
 // planNamedR plans for the R packages of a named environment.
 func (c *Conversation) planNamedR(ctx context.Context, w Want, progress func(string)) (*Plan, error) {
 	if w.Conversation {
-		return nil, errors.New("R packages are installed into a named environment only, by package_install")
+		return nil, errors.New("packages of R are installed into a named environment only, by package_install")
 	}
 	h, err := c.r(ctx)
 	if err != nil {

@@ -62,7 +62,7 @@ func (w *world) begin() *envs.Conversation {
 	if err := os.WriteFile(python, nil, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	c, err := envs.Begin(w.t.Context(), envs.Options{Store: store, Installer: w.installer, Find: envs.FindOptions{System: []string{python}}, Packages: w.config, Python: w.python})
+	c, err := envs.Begin(w.t.Context(), envs.Options{Store: store, Installer: w.installer, Find: envs.FindOptions{System: []string{python}}, Packages: w.config, Python: w.python, MostBytes: 1 << 30})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package overlay
 import (
 	"strings"
 	"testing"
-
 )
 
 func TestConfig(t *testing.T) {
