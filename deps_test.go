@@ -45,7 +45,7 @@ var imports = map[string]struct {
 	"internal/control":    {nil, "a leaf: it tells of runs, whatever they are"},
 	"internal/mcpclient":  {nil, "it stands outside as a client does, and must not share the server's mistakes"},
 	"internal/demo":       {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},
-	"internal/bench":      {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},
+	"internal/bench":      {[]string{"envs/envstest", "internal/mcpclient"}, "it drives the binary, as a client does, and serves it a wheel"},
 	"internal/posix":      {nil, "it drives the binary, as a person does, and must not share the product's mistakes"},
 	"internal/gotest":     {nil, "it runs tests of every package and is none of them"},
 }

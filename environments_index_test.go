@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,9 @@ import (
 type fixtureIndex struct {
 	*httptest.Server
 	requests atomic.Int64
+	pages    map[string]string // by the path of a request
+	files    map[string][]byte
+	before   func(*http.Request) // is told of each request before its answer; nil for none
 }
 
 // port is that of the index at index.test.
@@ -34,28 +38,42 @@ func serveIndex(t *testing.T, wheels []envstest.Wheel, other map[string]http.Han
 
 // indexOf is one that does not serve yet.
 func indexOf(wheels []envstest.Wheel, other map[string]http.HandlerFunc) *fixtureIndex {
-	pages, files := map[string]string{}, map[string][]byte{}
+	index := &fixtureIndex{pages: map[string]string{}, files: map[string][]byte{}}
 	for _, w := range wheels {
-		files["/files/"+w.File()] = w.Bytes()
-		yanked := ""
-		if w.Yanked {
-			yanked = ` data-yanked="broken"`
-		}
-		pages["/simple/"+envs.NormalizeName(w.Name)+"/"] += fmt.Sprintf("<a href=\"/files/%s#sha256=%s\"%s>%s</a>\n", w.File(), w.SHA256(), yanked, w.File())
+		index.file(w.Name, w.File(), w.Bytes(), w.Yanked)
 	}
-	index := &fixtureIndex{}
 	index.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		index.requests.Add(1)
+		if index.before != nil {
+			index.before(r)
+		}
 		if h := other[r.URL.Path]; h != nil {
 			h(w, r)
-		} else if page, ok := pages[r.URL.Path]; ok {
+		} else if page, ok := index.pages[r.URL.Path]; ok {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprintf(w, "<!DOCTYPE html><html><body>%s</body></html>", page)
-		} else if body, ok := files[r.URL.Path]; ok {
+		} else if body, ok := index.files[r.URL.Path]; ok {
 			_, _ = w.Write(body)
 		} else {
 			http.NotFound(w, r)
 		}
 	}))
 	return index
+}
+
+// add adds wheels by the name of their file.
+func (i *fixtureIndex) add(wheels map[string][]byte) {
+	for file, body := range wheels {
+		name, _, _ := strings.Cut(file, "-")
+		i.file(name, file, body, false)
+	}
+}
+
+func (i *fixtureIndex) file(name, file string, body []byte, isYanked bool) {
+	yanked := ""
+	if isYanked {
+		yanked = ` data-yanked="broken"`
+	}
+	i.files["/files/"+file] = body
+	i.pages["/simple/"+envs.NormalizeName(name)+"/"] += fmt.Sprintf("<a href=\"/files/%s#sha256=%x\"%s>%[1]s</a>\n", file, sha256.Sum256(body), yanked)
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"airlock/envs"
 	"airlock/envs/envstest"
@@ -30,7 +32,7 @@ func openWithIndex(t *testing.T, state string, index *fixtureIndex, more string)
 	t.Helper()
 	text := more + "[packages]\nhosts = []\nindex = \"http://index.test:" + index.port() + "/simple\"\n"
 	if !strings.Contains(more, "approve") {
-		text += "allow = [\"good\", \"leaf\", \"needs-leaf\", \"bad\", \"marks\"]\n"
+		text += "allow = [\"good\", \"leaf\", \"needs-leaf\", \"bad\", \"marks\", \"old\", \"gone\"]\n"
 	}
 	return openWithPackages(t, state, text)
 }
@@ -145,18 +147,45 @@ func (in *installed) left() []string {
 func TestPackages(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	code := fmt.Sprintf("import os\nfor p in ('/tmp/airlock-test-mark', %q):\n    try: open(p, 'w').write('x')\n    except OSError: pass\n", mark)
-	index := serveIndex(t, []envstest.Wheel{
+	index := indexOf([]envstest.Wheel{
 		{Name: "leaf", Version: "1.0", Files: map[string]string{"leaf.py": "V = '1.0'\n"}},
 		{Name: "leaf", Version: "2.0", Files: map[string]string{"leaf.py": "V = '2.0'\n"}},
 		{Name: "needs_leaf", Version: "1.0", Requires: []string{"leaf<2"}, Files: map[string]string{
 			"needs_leaf.py": "import leaf, sys\ndef main(): print('command', leaf.V, sys.executable)\n", "needs_leaf-1.0.dist-info/entry_points.txt": "[console_scripts]\nneeds-leaf = needs_leaf:main\n",
 		}},
 		{Name: "marks", Version: "1.0", Files: map[string]string{"marks.pth": "import marks\n", "marks.py": code, "setup.py": code}},
+		{Name: "old", Version: "1.0"},
+		{Name: "old", Version: "2.0", Yanked: true}, // is not taken unasked
+		{Name: "gone", Version: "1.0", Yanked: true},
 	}, nil)
+	// The index does not say what it knows of the first package before the call's progress says that it is asked.
+	told, asked := make(chan struct{}), false
+	index.before = func(r *http.Request) {
+		if strings.HasPrefix(r.UserAgent(), "Python-urllib") {
+			select {
+			case <-told:
+			case <-time.After(time.Minute):
+			}
+		}
+	}
+	index.Start()
+	t.Cleanup(index.Close)
 	state := t.TempDir()
 	in := openWithIndex(t, state, index, "")
-	if err := in.install("marks", "needs-leaf"); err != nil {
+	plan, _, err := in.apply(envs.Want{Environment: "default", Requirements: []string{"marks", "needs-leaf", "old", "gone==1.0"}}, func(text string) {
+		if text == "resolving 0 of 5 packages" && !asked {
+			asked = true
+			close(told)
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if !asked {
+		t.Error("the progress did not say how much is resolved")
+	}
+	if question := plan.Question(); !strings.Contains(question, "gone 1.0, allowed, YANKED") || !strings.Contains(question, "old 1.0, allowed") || strings.Contains(question, "leaf 1.0, allowed, YANKED") {
+		t.Errorf("what is yanked: %s", question)
 	}
 	for _, path := range []string{mark, "/tmp/airlock-test-mark"} {
 		if _, err := os.Lstat(path); err == nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/md5"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,8 +56,9 @@ func (s rSource) bytes(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// serveR serves source packages as a repository of R packages does.
-func serveR(t *testing.T, sources []rSource) *httptest.Server {
+// serveR serves source packages as a repository of R packages does, over https with the certificate of a private
+// authority.
+func serveR(t *testing.T, sources []rSource) (server *httptest.Server, ca string) {
 	t.Helper()
 	files, index := map[string][]byte{}, ""
 	for _, s := range sources {
@@ -65,7 +67,7 @@ func serveR(t *testing.T, sources []rSource) *httptest.Server {
 		files["/src/contrib/"+s.file()] = body
 	}
 	files["/src/contrib/PACKAGES"] = []byte(index)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, ok := files[r.URL.Path]
 		if !ok {
 			http.NotFound(w, r)
@@ -73,8 +75,11 @@ func serveR(t *testing.T, sources []rSource) *httptest.Server {
 		}
 		_, _ = w.Write(body)
 	}))
+	certificate, ca := privateCA(t)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server
+	return server, ca
 }
 
 // withR skips, or fails with -require=programs, where R or what its packages are built with is missing.
@@ -91,10 +96,10 @@ func withR(t *testing.T) {
 }
 
 // openWithR opens a workspace below state whose R packages come from a repository.
-func openWithR(t *testing.T, state string, repo *httptest.Server, allow string) *installed {
+func openWithR(t *testing.T, state string, repo *httptest.Server, ca, allow string) *installed {
 	t.Helper()
-	_, port, _ := strings.Cut(strings.TrimPrefix(repo.URL, "http://"), ":")
-	return openWithPackages(t, state, "[packages]\nhosts = []\n[packages.r]\nrepo = \"http://index.test:"+port+"\"\nallow = ["+allow+"]\n")
+	_, port, _ := strings.Cut(strings.TrimPrefix(repo.URL, "https://"), ":")
+	return openWithPackages(t, state, "[packages]\nhosts = []\ncert = \""+ca+"\"\n[packages.r]\nrepo = \"https://index.test:"+port+"\"\nallow = ["+allow+"]\n")
 }
 
 func (in *installed) installR(requirements ...string) (*envs.Plan, envs.Installed, error) {
@@ -106,7 +111,7 @@ func (in *installed) installR(requirements ...string) (*envs.Plan, envs.Installe
 func TestRPackages(t *testing.T) {
 	withR(t)
 	mark := filepath.Join(t.TempDir(), "mark")
-	repo := serveR(t, []rSource{
+	repo, ca := serveR(t, []rSource{
 		{"low", "1.0-2", "NeedsCompilation: yes\n", map[string]string{
 			"NAMESPACE": "export(low)\nuseDynLib(low, clow)\n", "R/low.R": "low <- function() .Call(clow)\n",
 			"src/low.c": "#include <Rinternals.h>\nSEXP clow(void) { return ScalarInteger(42); }\n",
@@ -117,7 +122,7 @@ func TestRPackages(t *testing.T) {
 		{"broken", "1.0", "Imports: low\n", map[string]string{"NAMESPACE": "", "R/x.R": "stop('it does not build')\n"}},
 	})
 	state := t.TempDir()
-	in := openWithR(t, state, repo, `"low>=1.0", "high", "broken"`)
+	in := openWithR(t, state, repo, ca, `"low>=1.0", "high", "broken"`)
 	plan, done, err := in.installR("high")
 	if err != nil || !done.Additive || len(done.Changes) != 2 {
 		t.Fatalf("%+v, %v", done, err)

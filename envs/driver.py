@@ -83,6 +83,8 @@ def resolve(request):
         if text.startswith("Collecting "):
             found.add(re.split(r"[^A-Za-z0-9._-]", text[11:])[0])
             tell(found=len(found))
+        elif text.startswith("Could not fetch URL"):  # pip goes on, and says in the end that nothing fits
+            print("ERROR:", text.strip(), file=sys.stderr, flush=True)
 
     status = pip(request, "install", "--dry-run", "--ignore-installed", "--report", "/build/report.json", "-r", "/build/requirements.txt", *index(request), line=collected)
     if status:
