@@ -84,12 +84,14 @@ func serveWheel() (*httptest.Server, *atomic.Int64) {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/simple/many/" {
 			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprintf(w, "<a href=\"/files/%s#sha256=%s\">%[1]s</a>", wheel.File(), wheel.SHA256())
+			fmt.Fprintf(w, "<a href=\"/files/%s#sha256=%s\" data-dist-info-metadata=\"true\">%[1]s</a>", wheel.File(), wheel.SHA256())
 			return
 		}
-		if r.Header.Get("Range") == "" {
-			downloads.Add(1)
+		if strings.HasSuffix(r.URL.Path, ".metadata") { // PEP 658: a set is resolved without its wheels
+			fmt.Fprint(w, "Metadata-Version: 2.1\nName: many\nVersion: 1.0\n")
+			return
 		}
+		downloads.Add(1)
 		_, _ = w.Write(body)
 	})), downloads
 }
