@@ -99,7 +99,7 @@ func withR(t *testing.T) {
 func openWithR(t *testing.T, state string, repo *httptest.Server, ca, allow string) *installed {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimPrefix(repo.URL, "https://"), ":")
-	return openWithPackages(t, state, "[packages]\nhosts = []\ncert = \""+ca+"\"\n[packages.r]\nrepo = \"https://index.test:"+port+"\"\nallow = ["+allow+"]\n")
+	return openWithPackages(t, state, "[packages]\nhosts = []\ncert = \""+ca+"\"\n[packages.r]\nrepo = \"https://index.test:"+port+"\"\nallow = ["+allow+"]\ndeny = [\"refused\"]\n")
 }
 
 func (in *installed) installR(requirements ...string) (*envs.Plan, envs.Installed, error) {
@@ -119,6 +119,7 @@ func TestRPackages(t *testing.T) {
 		{"high", "2.1", "Imports: low (>= 1.0-1), methods, stats\n", map[string]string{
 			"NAMESPACE": "export(high)\nimportFrom(low, low)\n", "R/high.R": fmt.Sprintf("high <- function() low() + 1L\ntry(file.create(%q))\ntry(file.create('/tmp/airlock-test-r'))\n", mark),
 		}},
+		{"refused", "1.0", "", map[string]string{"NAMESPACE": ""}},
 		{"broken", "1.0", "Imports: low\n", map[string]string{"NAMESPACE": "", "R/x.R": "stop('it does not build')\n"}},
 	})
 	state := t.TempDir()
@@ -143,6 +144,9 @@ func TestRPackages(t *testing.T) {
 	}
 	if _, _, err := in.installR("broken"); err == nil || !strings.Contains(err.Error(), "it does not build") {
 		t.Errorf("what does not build: %v", err)
+	}
+	if _, _, err := in.installR("refused"); err == nil || !strings.Contains(err.Error(), `refused 1.0 (packages.r.deny has "refused")`) {
+		t.Errorf("what is denied: %v", err)
 	}
 	if left := in.left(); len(left) != 1 {
 		t.Errorf("left beside the layer of what was installed: %q", left)

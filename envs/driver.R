@@ -17,7 +17,6 @@ answer <- function(...) {
   writeLines(enc2utf8(text), con, useBytes = TRUE)
   close(con)
 }
-tell <- function(done, all) cat(sprintf("{\"done\": %d, \"all\": %d}", done, all), file = "/build/progress.json")
 lines <- readLines("/build/requirements.txt", encoding = "UTF-8")
 lines <- lines[nzchar(lines)]
 options(timeout = 600, warn = 1)
@@ -48,11 +47,8 @@ if (step == "probe") {
                             md5 = rows[, "MD5sum"], file = file, url = paste0(rows[, "Repository"], "/", file)),
          system = installed())
 } else if (step == "fetch") {
-  n <- 0
   for (line in strsplit(lines, "\t", fixed = TRUE)) {
-    tell(n, length(lines))
     download.file(line[1], file.path("/build/wheels", line[2]), mode = "wb", quiet = TRUE)
-    n <- n + 1
   }
   answer(status = "0")
 } else if (step == "install") {

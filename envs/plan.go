@@ -116,10 +116,15 @@ func (c *Conversation) judge(p *Plan, set []Package) error {
 		return err
 	}
 	p.finish()
-	if len(p.Decision.Denied) > 0 {
-		return &DeniedError{Reason: "the set holds what is refused here: " + strings.Join(p.Decision.Denied, ", ")}
+	return p.Decision.refusal()
+}
+
+// refusal is a [*DeniedError] if the configuration refuses any package of the set.
+func (d Decision) refusal() error {
+	if len(d.Denied) == 0 {
+		return nil
 	}
-	return nil
+	return &DeniedError{Reason: "the set holds what is refused here: " + strings.Join(d.Denied, ", ")}
 }
 
 // fitsKind reports an environment whose layers are for another interpreter.

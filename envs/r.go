@@ -55,7 +55,12 @@ func (h *rHost) drive(ctx context.Context, c *Conversation, w *work, step Step, 
 	} else if step.Network {
 		step.Binds = append(step.Binds, Bind{Source: c.packages.Cert, Target: certPath})
 	}
-	return c.store.drive(ctx, c.installer, w, step, map[string]string{"driver.R": rDriver, "requirements.txt": strings.Join(lines, "\n") + "\n"}, answer)
+	out, err := c.store.drive(ctx, c.installer, w, step, map[string]string{"driver.R": rDriver, "requirements.txt": strings.Join(lines, "\n") + "\n"}, answer)
+	if failed := new(StepError); errors.As(err, &failed) {
+		// R quotes addresses whole.
+		failed.Outcome.Output = strings.ReplaceAll(failed.Outcome.Output, strings.TrimSuffix(c.packages.R.Repo, "/"), bareURL(strings.TrimSuffix(c.packages.R.Repo, "/")))
+	}
+	return out, err
 }
 
 // r finds R and asks it what it is, once.

@@ -50,6 +50,8 @@ func TestResolveR(t *testing.T) {
 		Packages: []rRow{
 			row("low", "1.1", "R (>= 3.5), methods"), row("high", "2.1", "low (>= 1.0-1), stats, Matrix (>= 1.5)"), row("newer", "1.0", "low (>= 9)"), row("lost", "1.0", "nosuch"),
 			row("round", "1.0", "trip"), row("trip", "1.0", "round"), row("odd", "1.0", "low (> 1"), row("needs11", "1.0", "low (>= 1.1)"), row("matrix2", "1.0", "Matrix (>= 2)"), row("Matrix", "2.0", ""),
+			row("spoken", "1.0\nfine", ""),
+			{Name: "placed", Version: "1.0", File: "../x.tar.gz"},
 		},
 		System: []rRow{{Name: "methods", Version: "4.2.2"}, {Name: "stats", Version: "4.2.2"}, {Name: "Matrix", Version: "1.5-3"}},
 	}
@@ -72,6 +74,8 @@ func TestResolveR(t *testing.T) {
 		{"lost", "the repository has no package nosuch for this R (needed by lost)", "", nil, false},
 		{"low>=3", "the repository has low 1.1, and low>=3 is asked for", "", nil, false},
 		{"High", "the repository has no package High for this R", "", nil, false},
+		{"spoken", "the repository's entry of spoken can't be read", "", nil, false},
+		{"placed", "the repository's entry of placed can't be read", "", nil, false},
 		{"odd", "the repository's entry of odd can't be read", "", nil, false},
 	} {
 		asked, err := parseAllIn(LanguageR, strings.Fields(tt.asked))

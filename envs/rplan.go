@@ -63,6 +63,11 @@ func (c *Conversation) planR(ctx context.Context, h *rHost, env Environment, w W
 	if err != nil {
 		return nil, err
 	}
+	added := slices.DeleteFunc(slices.Clone(set), func(p Package) bool { return p.SHA256 != "" })
+	decision, err := decide(LanguageR, added, c.packages, nil, w.Environment)
+	if err = errors.Join(err, decision.refusal()); err != nil {
+		return nil, err // before anything of it is fetched
+	}
 	if err := c.fetchR(ctx, h, work, fresh, set, progress); err != nil {
 		return nil, err
 	}
@@ -113,7 +118,7 @@ func resolveR(index rIndex, asked []Requirement, env Environment, upgrade bool) 
 		}
 		row := index.Packages[i]
 		requires, err := rFields(row.Requires)
-		if err != nil {
+		if err != nil || !rVersion.MatchString(row.Version) || !rFile.MatchString(row.File) {
 			return fmt.Errorf("the repository's entry of %s can't be read", row.Name)
 		}
 		p := Package{Name: row.Name, Version: row.Version, Wheel: row.File}
@@ -183,7 +188,7 @@ func (c *Conversation) fetchR(ctx context.Context, h *rHost, w *work, fresh []rR
 	var lines []string
 	for _, row := range fresh {
 		at, err := url.Parse(row.URL)
-		if err != nil || at.Scheme != "https" && at.Scheme != "http" || strings.ContainsAny(row.URL, "\t\n") || !rFile.MatchString(row.File) {
+		if err != nil || at.Scheme != "https" && at.Scheme != "http" || strings.ContainsAny(row.URL, "\t\n") {
 			return &DeniedError{Reason: fmt.Sprintf("%s is not from the repository", clip(row.Name, 80))}
 		}
 		lines = append(lines, row.URL+"\t"+row.File)
