@@ -234,11 +234,16 @@ func (c *Conversation) install(ctx context.Context, py *python, w *work, package
 	if err := bones.check(staging); err != nil {
 		return layer{}, err
 	}
-	l := layer{Python: py.kind(), Packages: packages}
+	return finishLayer(staging, made, bones, py.Libraries, layer{Python: py.kind(), Packages: packages})
+}
+
+// finishLayer seals what was installed at staging and makes a layer of it in the directory made. libraries are
+// where the interpreter has shared libraries beside the system's.
+func finishLayer(staging, made string, bones skeleton, libraries []string, l layer) (layer, error) {
 	if err := seal(staging, bones, &l); err != nil {
 		return layer{}, err
 	}
-	l.Missing = missingLibraries(staging, py.Libraries)
+	l.Missing = missingLibraries(staging, libraries)
 	if err := os.Rename(staging, filepath.Join(made, "root")); err != nil {
 		return layer{}, err
 	}

@@ -46,15 +46,7 @@ func (c *Conversation) makeRLayer(ctx context.Context, h *rHost, packages []Pack
 				return layer{}, &StepError{Step: "install", Outcome: out}
 			}
 		}
-		l := layer{Python: h.kind(), Packages: packages}
-		if err := seal(staging, skeleton{}, &l); err != nil {
-			return layer{}, err
-		}
-		l.Missing = missingLibraries(staging, []string{h.Library})
-		if err := os.Rename(staging, filepath.Join(made, "root")); err != nil {
-			return layer{}, err
-		}
-		return l, writeDocument(filepath.Join(made, "layer.json"), &l)
+		return finishLayer(staging, made, skeleton{}, []string{h.Library}, layer{Python: h.kind(), Packages: packages})
 	})
 }
 
