@@ -38,7 +38,7 @@ func Defaults() Config {
 }
 
 // Validate reports what is wrong with the configuration, each fault as "section.key: …", joined: what
-// the sections find, then what only shows where two of them meet, then what has no function yet.
+// the sections find, or else what only shows where two of them meet.
 func (c Config) Validate() error {
 	if err := errors.Join(
 		c.Workspace.Validate(), c.Sandbox.Validate(), c.Limits.Validate(), c.Network.Validate(),
@@ -46,14 +46,7 @@ func (c Config) Validate() error {
 	); err != nil {
 		return err
 	}
-	if err := errors.Join(c.checkHide(), c.checkDirect()); err != nil {
-		return err
-	}
-	var errs []error
-	for _, key := range c.unsupported() {
-		errs = append(errs, fmt.Errorf("%s: "+notSupported, key))
-	}
-	return errors.Join(errs...)
+	return errors.Join(c.checkHide(), c.checkDirect())
 }
 
 // checkHide reads sandbox.hide as those do who carry it out.
@@ -96,22 +89,8 @@ func (c Config) checkThrough() error {
 	case c.Workspace.Mode != "direct":
 	case c.Workspace.LandOn == "review":
 		return errors.New(`workspace.mode: "direct" has nothing that could wait for a review; take "overlay", or another workspace.land_on than "review"`)
-	case c.Workspace.OnConflict == "discard":
-		return errors.New(`workspace.mode: "direct" has no conflict check; take "overlay", or workspace.on_conflict = "beside"`)
-	case c.Workspace.Durable:
-		return errors.New(`workspace.mode: "direct" has no landing that could be durable; take "overlay", or workspace.durable = false`)
 	case c.Limits.Enforce == "strict":
 		return errors.New(`workspace.mode: nothing bounds what a run writes with "direct" (limits.disk), and limits.enforce is "strict"; take "overlay", or limits.enforce = "best"`)
 	}
 	return nil
-}
-
-// unsupported names the keys that are set to something that has no function in this version.
-func (c Config) unsupported() []string {
-	var keys []string
-	keys = append(keys, c.Sandbox.Unsupported()...)
-	keys = append(keys, c.Limits.Unsupported()...)
-	keys = append(keys, c.Packages.Unsupported()...)
-	keys = append(keys, c.Tools.Unsupported()...)
-	return append(keys, c.Python.Unsupported()...)
 }

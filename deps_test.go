@@ -45,13 +45,17 @@ var imports = map[string]struct {
 	"internal/control":    {nil, "a leaf: it tells of runs, whatever they are"},
 	"internal/mcpclient":  {nil, "it stands outside as a client does, and must not share the server's mistakes"},
 	"internal/demo":       {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},
-	"internal/bench":      {[]string{"internal/mcpclient"}, "it drives the binary, as a client does"},
+	"internal/bench":      {[]string{"envs/envstest", "internal/mcpclient"}, "it drives the binary, as a client does, and serves it a wheel"},
 	"internal/posix":      {nil, "it drives the binary, as a person does, and must not share the product's mistakes"},
 	"internal/gotest":     {nil, "it runs tests of every package and is none of them"},
 }
 
 // testImports says what tests of a package may import beside, and what for.
 var testImports = map[string]map[string]string{
+	"": {
+		"envs/envstest":      "the wheels that a package index of a test serves",
+		"internal/mcpclient": "servers of their own are driven as a client does",
+	},
 	"overlay": {"internal/mcpclient": "runs of a server race with editors, as a client starts them"},
 }
 

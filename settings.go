@@ -128,9 +128,6 @@ func (s settings) attribute(err error) error {
 		return err
 	}
 	f := &fault{Key: name, Msg: msg}
-	if msg == notSupported {
-		f.Hint = "leave out what is not supported yet; config.example.toml says which values this version can carry out"
-	}
 	origins := s.origins[key.name]
 	for word := range strings.FieldsSeq(msg) { // a default that is wrong only beside another key: it is that which was written
 		if len(origins) == 0 {
@@ -142,13 +139,11 @@ func (s settings) attribute(err error) error {
 	}
 	from := origins[len(origins)-1]
 	f.Where = from.String()
-	if from.Kind == fromPolicy && msg != notSupported {
+	if from.Kind == fromPolicy {
 		f.Msg = "is not a value that this key takes"
 	}
 	return f
 }
-
-const notSupported = "not supported yet"
 
 // flatten lists the errors that were joined into one.
 func flatten(err error) []error {

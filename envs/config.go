@@ -33,6 +33,9 @@ type Packages struct {
 type RPackages struct {
 	// Repo is the address of the repository of R packages.
 	Repo string `toml:"repo"`
+	// Allow and Deny are for R packages what those of [Packages] are for Python's: "jsonlite>=1.8".
+	Allow []string `toml:"allow"`
+	Deny  []string `toml:"deny"`
 }
 
 // Python is the [python] section of the configuration. Its zero value is the default.
@@ -56,7 +59,7 @@ func DefaultPackages() Packages {
 		Deny:    []string{},
 		Index:   "https://pypi.org/simple",
 		Hosts:   []string{"files.pythonhosted.org"},
-		R:       RPackages{Repo: "https://cran.r-project.org"},
+		R:       RPackages{Repo: "https://cran.r-project.org", Allow: []string{}, Deny: []string{}},
 	}
 }
 
@@ -80,18 +83,12 @@ func (p Packages) Validate() error {
 	if err := checkAbs(p.Cert); p.Cert != "" && err != nil {
 		errs = append(errs, fmt.Errorf("packages.cert: %q: %w", p.Cert, err))
 	}
+	errs = append(errs, checkEach("packages.r.allow", p.R.Allow, checkRRequirement)...)
+	errs = append(errs, checkEach("packages.r.deny", p.R.Deny, checkRRequirement)...)
 	if err := checkAddress(p.R.Repo); err != nil {
 		errs = append(errs, fmt.Errorf("packages.r.repo: %w", err))
 	}
 	return errors.Join(errs...)
-}
-
-// Unsupported names the keys that are set to something that has no function in this version.
-func (p Packages) Unsupported() []string {
-	d := DefaultPackages()
-	return keysOf([]setKey{
-		{"packages.r.repo", p.R.Repo != d.R.Repo},
-	})
 }
 
 // Validate reports everything that is wrong with the section, each fault as "python.key: …", joined.
@@ -103,24 +100,6 @@ func (p Python) Validate() error {
 	errs = append(errs, checkEach("python.deps", p.Deps, checkAbs)...)
 	errs = append(errs, checkEach("python.base", p.Base, checkRequirement)...)
 	return errors.Join(errs...)
-}
-
-// Unsupported names the keys that are set to something that has no function in this version: none.
-func (p Python) Unsupported() []string { return nil }
-
-type setKey struct {
-	key string
-	set bool
-}
-
-func keysOf(all []setKey) []string {
-	var keys []string
-	for _, k := range all {
-		if k.set {
-			keys = append(keys, k.key)
-		}
-	}
-	return keys
 }
 
 func checkEach(key string, entries []string, check func(string) error) []error {
@@ -140,10 +119,9 @@ var requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?`
 	`( ?(~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+(, ?(~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+)*)?` + // versions
 	`( ?; ?[A-Za-z0-9_.'"<>=!~ ()-]+)?$`) // marker
 
-func checkRequirement(s string) error {
-	_, err := ParseRequirement(s)
-	return err
-}
+func checkRequirement(s string) error { return CheckRequirement(LanguagePython, s) }
+
+func checkRRequirement(s string) error { return CheckRequirement(LanguageR, s) }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[1-9][0-9]{0,4})?$`)
 
@@ -170,11 +148,15 @@ func checkAbs(s string) error {
 	return nil
 }
 
-// Destinations are what an installer has to reach: the index, and Hosts. Each is "host:port", or a host alone
+// Destinations are what an installer has to reach: the index, the repository of R packages, and Hosts. Each is "host:port", or a host alone
 // for the usual ports.
 func (p Packages) Destinations() []string {
 	var all []string
-	if u, err := url.Parse(p.Index); err == nil && u.Hostname() != "" {
+	for _, address := range []string{p.Index, p.R.Repo} {
+		u, err := url.Parse(address)
+		if err != nil || u.Hostname() == "" {
+			continue
+		}
 		port := u.Port()
 		if port == "" {
 			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]

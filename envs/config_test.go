@@ -68,20 +68,6 @@ func TestPythonValidate(t *testing.T) {
 	}
 }
 
-func TestUnsupported(t *testing.T) {
-	if got := DefaultPackages().Unsupported(); len(got) > 0 {
-		t.Errorf("the default packages are unsupported: %v", got)
-	}
-	if got := DefaultPython().Unsupported(); len(got) > 0 {
-		t.Errorf("the default python is unsupported: %v", got)
-	}
-	p := Packages{Approve: "never", Allow: []string{"a"}, Deny: []string{"b"}, Index: "https://x", Hosts: []string{"h"}, Cert: "/c", R: RPackages{Repo: "https://r"}}
-	want := []string{"packages.r.repo"}
-	if diff := cmp.Diff(want, p.Unsupported()); diff != "" {
-		t.Errorf("unsupported keys (-want +got):\n%s", diff)
-	}
-}
-
 func faults(err error) []string {
 	if err == nil {
 		return nil

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +40,7 @@ type Conversation struct {
 
 	mu    sync.Mutex
 	py    *python
+	rHost *rHost
 	bound binding
 }
 
@@ -204,10 +203,26 @@ func (c *Conversation) Mount(ctx context.Context, name string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	if env.Python != "" && env.Python != py.kind() {
-		return nil, fmt.Errorf("the environment %q was made for another Python (%s; now it is %s)", env.Name, env.Python, py.kind())
+	if err := fitsKind(env, py); err != nil {
+		return nil, err
 	}
 	return c.store.compose(ctx, py, slices.Concat(base.Layers, env.Layers), slices.Concat(base.Packages, env.Packages), c.config.Deps)
+}
+
+// MountR gives what runs see of the R packages of an environment; nil if there are none. Release it after the run.
+func (c *Conversation) MountR(ctx context.Context, name string) (*Tree, error) {
+	env, err := c.store.EnvironmentOf(LanguageR, name)
+	if err != nil || len(env.Packages) == 0 {
+		return nil, err
+	}
+	h, err := c.r(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := fitsKind(env, h); err != nil {
+		return nil, err
+	}
+	return c.store.compose(ctx, h, env.Layers, env.Packages, nil)
 }
 
 // base returns the environment of python.base, and installs it if it is not what the configuration says.
@@ -225,7 +240,7 @@ func (c *Conversation) base(ctx context.Context, py *python, progress func(strin
 	if err != nil {
 		return none, err
 	}
-	if now.Python == py.kind() && slices.Equal(now.Roots, mergeRoots(nil, wanted)) {
+	if now.Python == py.kind() && slices.Equal(now.Roots, mergeRoots(LanguagePython, nil, wanted)) {
 		return now, nil
 	}
 	fresh := none
@@ -239,199 +254,3 @@ func (c *Conversation) base(ctx context.Context, py *python, progress func(strin
 	}
 	return c.store.Environment(baseName)
 }
-
-// Plan resolves what is wanted and says what it would change. It installs nothing. The error is a
-// [*DeniedError] where the configuration refuses it, whatever the user says.
-func (c *Conversation) Plan(ctx context.Context, w Want, progress func(string)) (*Plan, error) {
-	if err := CheckName(w.Environment); err != nil {
-		return nil, err
-	}
-	if c.packages.Approve == "never" {
-		return nil, &DeniedError{Reason: `nothing is installed here: packages.approve is "never"`}
-	}
-	py, err := c.interpreter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	base, err := c.base(ctx, py, progress)
-	if err != nil {
-		return nil, err
-	}
-	env, err := c.store.Environment(w.Environment)
-	if w.Conversation {
-		env, err = c.Effective(w.Environment)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p, err := c.plan(ctx, py, base, env, w, progress)
-	if err != nil {
-		return p, err
-	}
-	if len(p.Decision.Ask) > 0 && c.packages.Approve == "allowlist" {
-		return p, &DeniedError{Reason: fmt.Sprintf(`%s is not on packages.allow, and packages.approve is "allowlist"; the user can add it to the user file`, shortSet(p.Decision.Ask))}
-	}
-	return p, nil
-}
-
-// Permitted reports whether a plan needs no question, or was approved on the command line; that approval is
-// then used up. A set that the user denied is a [*DeniedError].
-func (c *Conversation) Permitted(ctx context.Context, p *Plan) (bool, error) {
-	if len(p.Decision.Ask) == 0 {
-		return true, nil
-	}
-	all, err := c.store.Requests()
-	if err != nil {
-		return false, err
-	}
-	for _, r := range all {
-		if r.Digest == p.Digest && r.State == Denied {
-			return false, &DeniedError{Reason: fmt.Sprintf("the user denied exactly this set (request %s)", r.ID)}
-		}
-	}
-	return c.store.takeApproval(ctx, p.Digest)
-}
-
-// Leave leaves a request for the user's answer, or returns the one that waits for this plan already.
-func (c *Conversation) Leave(ctx context.Context, p *Plan) (Request, error) {
-	reason := []rune(p.Want.Reason)
-	return c.store.Leave(ctx, Request{
-		Environment: p.Want.Environment, Conversation: p.Want.Conversation, Language: "python", Index: c.Index(),
-		Asked: p.Want.Requirements, Question: p.Question(c.packages.Index), Reason: string(reason[:min(len(reason), maxReason)]),
-		Names: p.Asked(), Digest: p.Digest,
-	})
-}
-
-// Asked names the packages that the user is asked about.
-func (p *Plan) Asked() []string {
-	names := make([]string, len(p.Decision.Ask))
-	for i, a := range p.Decision.Ask {
-		names[i] = a.Name
-	}
-	return names
-}
-
-// ErrChanged says that the environment is not the one any more that a plan was made for.
-var ErrChanged = errors.New("the environment was changed by someone else meanwhile")
-
-// Installed is the outcome of an installation.
-type Installed struct {
-	Changes  []Change
-	Additive bool
-	// Missing are shared libraries that modules need and the host lacks.
-	Missing []string
-}
-
-// Apply installs a plan that is permitted, and switches the environment to it. Until then nothing changed,
-// whatever ends it.
-func (c *Conversation) Apply(ctx context.Context, p *Plan, progress func(string)) (Installed, error) {
-	env, err := c.store.Environment(p.Want.Environment)
-	if err != nil {
-		return Installed{}, err
-	}
-	if p.Want.Conversation {
-		return c.applyHere(ctx, p, progress)
-	}
-	return c.applyTo(ctx, p, env, progress)
-}
-
-// applyTo installs into a named environment.
-func (c *Conversation) applyTo(ctx context.Context, p *Plan, env Environment, progress func(string)) (Installed, error) {
-	file := c.store.environmentFile(env.Name)
-	held, err := filelock.Wait(ctx, strings.TrimSuffix(file, ".json")+".lock", filelock.Alone)
-	if err != nil {
-		return Installed{}, err
-	}
-	defer held.Unlock()
-	if now, err := c.store.Environment(env.Name); err != nil {
-		return Installed{}, err
-	} else if now.Generation != p.Generation {
-		return Installed{}, ErrChanged
-	}
-	next, installed, err := c.build(ctx, p, env, progress)
-	if err != nil {
-		return Installed{}, err
-	}
-	next.Generation = p.Generation + 1
-	all, err := c.store.lock(ctx)
-	if err != nil {
-		return Installed{}, err
-	}
-	defer all.Unlock()
-	return installed, writeDocument(file, &next)
-}
-
-// applyHere installs for this conversation only.
-func (c *Conversation) applyHere(ctx context.Context, p *Plan, progress func(string)) (Installed, error) {
-	env, err := c.Effective(p.Want.Environment)
-	if err != nil {
-		return Installed{}, err
-	}
-	if env.Generation != p.Generation || !slices.EqualFunc(env.Packages, p.now, func(a, b Package) bool { return a.SHA256 == b.SHA256 }) {
-		return Installed{}, ErrChanged
-	}
-	next, installed, err := c.build(ctx, p, env, progress)
-	if err != nil {
-		return Installed{}, err
-	}
-	named, err := c.store.Environment(p.Want.Environment)
-	if err != nil {
-		return Installed{}, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b := binding{Environment: p.Want.Environment, Chosen: true, Extra: next, Whole: true}
-	if wasWhole := c.bound.Whole && c.bound.Environment == named.Name; installed.Additive && !wasWhole {
-		// On top of the named environment, so that what is installed there later is seen here.
-		b.Whole = false
-		b.Extra.Layers = next.Layers[len(named.Layers):]
-		b.Extra.Roots = next.Roots[len(named.Roots):]
-		b.Extra.Packages = slices.DeleteFunc(slices.Clone(next.Packages), func(x Package) bool {
-			_, there := named.find(x.Name)
-			return there
-		})
-	}
-	return installed, c.bind(b)
-}
-
-// build makes the layers and the tree of a plan and verifies the whole. It changes no environment.
-func (c *Conversation) build(ctx context.Context, p *Plan, env Environment, progress func(string)) (Environment, Installed, error) {
-	next := Environment{Name: env.Name, Language: "python", Python: p.python.kind(), Roots: p.roots, Layers: slices.Clone(env.Layers), Packages: slices.Clone(p.Set)}
-	made := p.added()
-	if !p.Additive {
-		// Of a layer nothing can be taken away: the whole set is one.
-		next.Layers, made = nil, next.Packages
-	}
-	installed := Installed{Changes: p.Changes, Additive: p.Additive}
-	if len(made) > 0 {
-		digest, l, err := c.makeLayer(ctx, p.python, made, progress)
-		if err != nil {
-			return next, installed, err
-		}
-		if !slices.Contains(next.Layers, digest) {
-			next.Layers = append(next.Layers, digest)
-		}
-		installed.Missing = l.Missing
-		for i, pkg := range next.Packages {
-			if of, ok := find(l.Packages, pkg.Name); ok {
-				next.Packages[i].Requires = of.Requires // the wheel's own word
-			}
-		}
-	}
-	set := slices.Concat(p.base.Packages, next.Packages)
-	if broken := verify(set, p.python.Markers); len(broken) > 0 {
-		return next, installed, fmt.Errorf("the packages do not fit together, and nothing was changed: %s", strings.Join(broken[:min(len(broken), 8)], "; "))
-	}
-	if progress != nil {
-		progress("composing the environment")
-	}
-	tree, err := c.store.compose(ctx, p.python, slices.Concat(p.base.Layers, next.Layers), set, c.config.Deps)
-	tree.Release()
-	return next, installed, err
-}
-
-// Python is where runs see the interpreter of an environment.
-func (t *Tree) Python() string { return filepath.Join(mountPoint, "bin", "python") }
-
-// MountPoint is where runs see a tree.
-func (t *Tree) MountPoint() string { return mountPoint }

@@ -14,25 +14,28 @@ type Decision struct {
 	Near map[string]string
 }
 
-// decide judges packages by the configuration and the standing grants of their environment. It is pure.
-func decide(packages []Package, config Packages, grants []Grant, environment string) (Decision, error) {
-	allow, err := parseAll(config.Allow)
+// decide judges packages of a language by the configuration and the standing grants of their environment. It is
+// pure.
+func decide(language string, packages []Package, config Packages, grants []Grant, environment string) (Decision, error) {
+	key, allowed, denied := "packages", config.Allow, config.Deny
+	if language == LanguageR {
+		key, allowed, denied = "packages.r", config.R.Allow, config.R.Deny
+	}
+	allow, err := parseAllIn(language, allowed)
 	if err != nil {
 		return Decision{}, err
 	}
-	deny, err := parseAll(config.Deny)
+	deny, err := parseAllIn(language, denied)
 	if err != nil {
 		return Decision{}, err
 	}
 	d := Decision{Near: map[string]string{}}
 	for _, p := range packages {
 		if i := slices.IndexFunc(deny, p.is); i >= 0 {
-			d.Denied = append(d.Denied, fmt.Sprintf("%s %s (packages.deny has %q)", p.Name, p.Version, config.Deny[i]))
+			d.Denied = append(d.Denied, fmt.Sprintf("%s %s (%s.deny has %q)", p.Name, p.Version, key, denied[i]))
 			continue
 		}
-		granted := slices.ContainsFunc(grants, func(g Grant) bool {
-			return g.Environment == environment && slices.Contains(g.Names, p.Name)
-		})
+		granted := slices.ContainsFunc(grants, func(g Grant) bool { return g.covers(environment, p) })
 		if granted || slices.ContainsFunc(allow, p.is) {
 			continue
 		}
@@ -82,7 +85,7 @@ func dependants(set []Package, markers map[string]string) map[string][]string {
 	needed := map[string][]string{}
 	for _, p := range set {
 		for _, text := range p.Requires {
-			r, err := parseRequirement(text)
+			r, err := p.requirement(text)
 			if err == nil && (r.Marker.Holds(markers) || strings.Contains(text, "extra")) && !slices.Contains(needed[r.Name], p.Name) {
 				needed[r.Name] = append(needed[r.Name], p.Name)
 			}

@@ -45,6 +45,7 @@
 //   - environment: a name, and an ordered list of layers.
 //   - base: the packages of python.base, below every environment.
 //   - tree: what a run sees of an environment, made of hard links to its layers.
+//   - library: a tree of R packages, which runs see at /env-r.
 //   - additive: an installation that changes nothing which was there.
 //   - root: a requirement that was asked for, as opposed to what it requires.
 //
@@ -53,8 +54,10 @@
 // Of shims only pyenv's are resolved; those of other version managers are used as they are, if a run
 // sees them.
 //
-// Only Python is installed, with pip, and only wheels. The hashes are those of the index at the time of the
-// plan: it is the index that is trusted to serve the package that its name says. Two packages with a file of
+// Python packages are installed with pip, and only wheels. The hashes are those of the index at the time of the
+// plan: it is the index that is trusted to serve the package that its name says. A repository of R packages has no
+// hash that counts: there the plan fetches what is new, and the hash is of that. R packages are built, which
+// executes their code, in a sandbox without a network, and belong to named environments only. Two packages with a file of
 // the same name and different content can't be in one environment. Extras are not verified after an
 // installation: pip resolved them, and the metadata of a wheel does not say which of them were asked for.
 // That a shared library is missing is said of what the system's loader is configured to find, and is advice.

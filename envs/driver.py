@@ -40,7 +40,13 @@ def probe(_):
     }
 
 
-def pip(request, *args, python=None):
+def tell(**at):
+    """Says how far a step is. Whoever reads it may find it half written."""
+    with open("/build/progress.json", "w", encoding="utf-8") as f:
+        json.dump(at, f)
+
+
+def pip(request, *args, python=None, line=None):
     where = request["pip"]
     if where.endswith(".whl"):  # the one that ensurepip would install
         import zipfile
@@ -50,9 +56,15 @@ def pip(request, *args, python=None):
     common = ["--isolated", "--no-input", "--disable-pip-version-check", "--no-color", "--no-cache-dir", "--timeout", "20", "--retries", "2"]
     runner = os.path.join(where, "pip", "__pip-runner__.py")
     if python and os.path.exists(runner):  # what --python does, without a start of Python before it
-        return subprocess.run([python, "-I", "-B", runner, *args, *common]).returncode
-    with_python = ["--python", python] if python else []
-    return subprocess.run([sys.executable, "-I", "-B", "-c", RUN, where, *with_python, *args, *common]).returncode
+        argv = [python, "-I", "-B", runner]
+    else:
+        argv = [sys.executable, "-I", "-B", "-c", RUN, where, *(["--python", python] if python else [])]
+    if not line:
+        return subprocess.run([*argv, *args, *common]).returncode
+    with subprocess.Popen([*argv, *args, *common], stdout=subprocess.PIPE, encoding="utf-8", errors="replace") as p:
+        for text in p.stdout:
+            line(text)
+    return p.returncode
 
 
 def index(request):
@@ -65,7 +77,16 @@ def index(request):
 
 
 def resolve(request):
-    status = pip(request, "install", "--dry-run", "--ignore-installed", "--quiet", "--report", "/build/report.json", "-r", "/build/requirements.txt", *index(request))
+    found = set()
+
+    def collected(text):
+        if text.startswith("Collecting "):
+            found.add(re.split(r"[^A-Za-z0-9._-]", text[11:])[0])
+            tell(found=len(found))
+        elif text.startswith("Could not fetch URL"):  # pip goes on, and says in the end that nothing fits
+            print("ERROR:", text.strip(), file=sys.stderr, flush=True)
+
+    status = pip(request, "install", "--dry-run", "--ignore-installed", "--report", "/build/report.json", "-r", "/build/requirements.txt", *index(request), line=collected)
     if status:
         return {"status": status}
     with open("/build/report.json", encoding="utf-8") as f:
@@ -78,9 +99,10 @@ def resolve(request):
         packages.append({"name": meta["name"], "version": meta["version"], "sha256": sha, "url": info.get("url", ""), "direct": bool(item.get("is_direct")),
                          "yanked": bool(item.get("is_yanked")), "requires": meta.get("requires_dist") or []})
     have = set(request.get("have") or [])
-    for p in packages:
-        if p["sha256"] not in have and not p["direct"]:
-            p.update(details(request, p["name"], p["url"].split("#")[0].rsplit("/", 1)[-1]))
+    new = [p for p in packages if p["sha256"] not in have and not p["direct"]]
+    for n, p in enumerate(new):
+        tell(done=n, all=len(new))
+        p.update(details(request, p["name"], p["url"].split("#")[0].rsplit("/", 1)[-1]))
     return {"status": 0, "packages": packages}
 
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Package is one distribution of an environment: one wheel, by its hash.
+// Package is one distribution of an environment: one wheel, or one source archive of R, by its hash.
 type Package struct {
-	Name    string `json:"name"` // normalised
+	Name    string `json:"name"` // of Python normalised, of R as it is
 	Version string `json:"version"`
 	SHA256  string `json:"sha256"`
 	// Wheel is the name of the file.
@@ -41,7 +41,21 @@ func lockLines(packages []Package) []string {
 
 var wheelName = regexp.MustCompile(`^[A-Za-z0-9._+!-]{1,240}\.whl$`)
 
+// language is that of the package, by its file.
+func (p Package) language() string {
+	if strings.HasSuffix(p.Wheel, ".tar.gz") {
+		return LanguageR
+	}
+	return LanguagePython
+}
+
 func (p Package) validate() error {
+	if p.language() == LanguageR {
+		if !rName.MatchString(p.Name) || !rVersion.MatchString(p.Version) || !isDigest(p.SHA256) || !rFile.MatchString(p.Wheel) {
+			return fmt.Errorf("%q is no R package with a version and a sha256", clip(p.Name, 80))
+		}
+		return nil
+	}
 	switch {
 	case NormalizeName(p.Name) != p.Name || !packageName.MatchString(p.Name):
 		return fmt.Errorf("%q is not a normalised name", clip(p.Name, 80))
@@ -77,7 +91,7 @@ type Environment struct {
 	Language string `json:"language"`
 	// Generation counts the changes.
 	Generation int `json:"generation"`
-	// Python says for which kind of interpreter the layers were made; see [Python.kind].
+	// Python says for which kind of interpreter, or of R, the layers were made.
 	Python string `json:"python"`
 	// Roots are the requirements that were asked for, in canonical form.
 	Roots []string `json:"roots"`
@@ -107,11 +121,16 @@ func (e *Environment) Validate() error {
 			return err
 		}
 	}
-	if e.Language != "python" {
+	if e.Language != LanguagePython && e.Language != LanguageR {
 		return fmt.Errorf("the language %q is not known", clip(e.Language, 20))
 	}
-	if _, err := parseAll(e.Roots); err != nil {
+	if _, err := parseAllIn(e.Language, e.Roots); err != nil {
 		return err
+	}
+	for _, p := range e.Packages {
+		if p.language() != e.Language {
+			return fmt.Errorf("%s is no package of the language %s", p.Wheel, e.Language)
+		}
 	}
 	for _, l := range e.Layers {
 		if !isDigest(l) {

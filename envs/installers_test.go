@@ -2,45 +2,29 @@ package envs
 
 import "testing"
 
-// spellings are commands that install, each in another way.
+// spellings are commands that install, beside those of docs/installers.md.
 var spellings = []string{
-	// plain
-	"pip install six", "pip3 install six", "pip3.11 install six", "pip install -r requirements.txt", "pip install -e .", "pip --quiet install six", "pip --proxy http://x install six",
-	"/usr/bin/pip install six", "/usr/local/bin/pip3 install 'six>=1'", "./venv/bin/pip install six", "pip download six", "pip wheel six", "easy_install six",
-	// by the interpreter
-	"python -m pip install six", "python3 -m pip install --user six", "/usr/bin/python3.11 -m pip install six", "python3 -Im pip install six", "python3 -mpip install six", "python3 -X dev -m pip install six",
-	"python3 -m ensurepip", "python3 -m ensurepip --upgrade", "python3 -m pip.__main__ install six", "python3 /usr/lib/python3/dist-packages/pip install six", "python3 /usr/lib/python3/dist-packages/pip/__main__.py install six", "curl x > get-pip.py; python3 get-pip.py",
-	`python3 -c "import pip; pip.main(['install', 'six'])"`, `python3 -c 'import subprocess, sys; subprocess.run([sys.executable, "-m", "pip", "install", "six"])'`, `python3 -c 'import os; os.system("pip install six")'`,
-	// behind something
-	"sudo pip install six", "sudo -H -u root pip3 install six", "env pip install six", "env -i PATH=/bin pip install six", "/usr/bin/env python3 -m pip install six", "env -S 'pip install six'", "env -S pip install six",
-	"command pip install six", "exec pip install six", "nohup pip install six &", "nice -n 10 pip install six", "timeout 60 pip install six", "timeout -k 5 60 pip install six", "time pip install six", "PIP_INDEX_URL=http://x pip install six",
-	"xargs pip install < requirements.txt", "echo six | xargs -n1 pip install", "echo install six | xargs pip", "find . -name r.txt -exec pip install -r {} +",
-	// handed to a shell
-	"sh -c 'pip install six'", `bash -lc "pip install six"`, "bash -c 'sh -c \"pip install six\"'", "eval pip install six", `eval "$(echo pip install six)"`, "echo 'pip install six' | sh", "printf 'pip install six\\n' | bash -s",
-	"bash <<EOF\npip install six\nEOF", "bash <<< 'pip install six'", "cat <<EOF | sh\npip install six\nEOF", "python3 - <<EOF\nimport os\nos.system('pip install six')\nEOF", "sh -c 'pip \"$@\"' x install six",
-	// quoted, and by variables, functions and aliases
-	`p"i"p install six`, `'pip' 'install' six`, `\pip install six`, `$'pip' install six`, "$(which pip) install six", "`command -v pip` install six", "P=pip; $P install six", "C='pip install six'; $C", `P=pip I=install; "$P" "$I" six`, "${P:-pip} install six",
-	"f() { pip install \"$@\"; }; f six", "f() { pip \"$@\"; }; f install six", "alias p='pip install'; p six", "{pip,install,six}", "A=(pip install six); \"${A[@]}\"",
-	// in structures
-	"cd x && pip install six", "true || pip install six", "if true; then pip install six; fi", "for p in six x; do pip install $p; done", "(pip install six)", "{ pip install six; }", "x=$(pip install six)", "cat <(pip install six)", "pip install six | tail -1", "pip install \\\n  six", "trap 'pip install six' EXIT",
-	// the others
-	"apt install python3-six", "apt-get update", "sudo apt-get -y install x", "npm install left-pad", "npm i", "npm ci", "yarn", "yarn add x", "pnpm add x", "conda install numpy", "mamba create -n x numpy", "conda env create -f x.yml", "uv pip install six", "uv add six", "uv tool install x", "uvx ruff", "pipx install x", "poetry add x", "pipenv install",
-	"dnf install x", "apk add x", "pacman -Sy x", "dpkg -i x.deb", "brew install x",
-	`R -e 'install.packages("x")'`, `Rscript -e "install.packages('x', repos='http://x')"`, "R CMD INSTALL x.tar.gz", "R --no-save <<EOF\ninstall.packages('x')\nEOF", `echo 'BiocManager::install("x")' | R --no-save`,
+	"pip3.11 install six", "pip install -e .", "pip --proxy http://x install six", "/usr/local/bin/pip3 install 'six>=1'", "pip wheel six",
+	"python3 -X dev -m pip install six", "python3 -m ensurepip --upgrade", "python3 -m pip.__main__ install six",
+	"python3 /usr/lib/python3/dist-packages/pip/__main__.py install six", "env -i PATH=/bin pip install six", "nice -n 10 pip install six",
+	"timeout -k 5 60 pip install six", "time pip install six", "echo six | xargs -n1 pip install", "printf 'pip install six\\n' | bash -s", "'pip' 'install' six",
+	"`command -v pip` install six", "C='pip install six'; $C", `P=pip I=install; "$P" "$I" six`, `f() { pip "$@"; }; f install six`, "true || pip install six",
+	"if true; then pip install six; fi", "(pip install six)", "{ pip install six; }", "cat <(pip install six)", "pip install six | tail -1", "apt-get update",
+	"sudo apt-get -y install x", "npm i", "npm ci", "yarn add x", "pnpm add x", "mamba create -n x numpy", "conda env create -f x.yml", "uv tool install x",
+	"pipenv install", "dnf install x", "apk add x", "pacman -Sy x", "dpkg -i x.deb", "brew install x", "R CMD INSTALL x.tar.gz",
+	`echo 'BiocManager::install("x")' | R --no-save`,
 }
 
-// harmless are commands that only look like it.
+// harmless are commands that only look like it, beside those of docs/installers.md. What does not parse is the
+// shell's to say.
 var harmless = []string{
-	"pip list", "pip show six", "pip freeze", "pip check", "pip --version", "pip", "pip install --help", "python3 -m pip list", "python3 -m pip show install", "pip list | grep install",
-	"npm run install-deps", "npm run build", "npm test", "npm ci --offline", "conda list", "conda info", "apt list --installed", "apt-cache search x", "dpkg -l", "yarn --version", "yarn run x", "uv run x", "uv --version",
-	"echo pip install six", "echo 'to install: pip install six' > README.md", "cat > README.md <<X\nto install: pip install six\nX\necho ok", "grep -r 'pip install' .", "git commit -m 'pip install six'", "# pip install six", "man pip", "which pip", "command -v pip",
-	"install -m 755 a b", "make install", "cd pip && ls install", "./pip-install.sh", "ls pip install", "python3 -c 'print(\"pip install six\")'", "python3 script.py pip install", "python3 -m venv /tmp/v", "sed -i 's/pip install/uv add/' x",
-	"R -e 'library(x)'", "Rscript x.R", "pytest -k install", "f() { echo \"$@\"; }; f pip install six", "cat <<'EOF' > x.sh\npip install six\nEOF", "test -x pip && echo install", "git log --grep='pip install'", "tar xf pip.tar install",
-	"if [ then", "pip 'install", // what does not parse is the shell's to say
+	"pip freeze", "pip check", "pip --version", "python3 -m pip show install", "npm run build", "npm test", "conda info", "apt-cache search x", "dpkg -l", "yarn run x",
+	"uv --version", "# pip install six", "man pip", "which pip", "command -v pip", "cd pip && ls install", "./pip-install.sh", "ls pip install",
+	"sed -i 's/pip install/uv add/' x", "Rscript x.R", "pytest -k install", "test -x pip && echo install", "git log --grep='pip install'", "tar xf pip.tar install",
+	"if [ then", "pip 'install",
 }
 
 func TestInstallersInShell(t *testing.T) {
-	t.Logf("%d spellings, %d look-alikes", len(spellings), len(harmless))
 	for _, c := range spellings {
 		if InstallerInShell(c) == "" {
 			t.Errorf("not seen: %s", c)

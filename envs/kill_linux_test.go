@@ -1,6 +1,7 @@
 package envs_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,14 +25,14 @@ func TestKilledServer(t *testing.T) {
 	w.dir = dir
 	w.config.Allow = []string{"six", "needs-six"}
 	kill := func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
-	w.installer.Before = func(now string) error {
+	w.installer.Before = func(_ context.Context, now string) error {
 		if now == step {
 			kill()
 		}
 		return nil
 	}
 	if after, err := time.ParseDuration(step); err == nil {
-		w.installer.Before = func(now string) error {
+		w.installer.Before = func(_ context.Context, now string) error {
 			if now == "install" { // from here on at any moment
 				time.AfterFunc(after, kill)
 			}

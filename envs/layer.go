@@ -51,30 +51,37 @@ func (s *Store) readLayer(digest string) (layer, error) {
 // makeLayer returns the layer of a set, and makes it if it is not there: fetches the wheels that are
 // missing, looks at each, and installs them without a network.
 func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Package, progress func(string)) (digest string, l layer, err error) {
-	digest = layerDigest(py.kind(), packages)
+	return c.layerOf(py, packages, func(w *work) (layer, error) {
+		if py.Pip == "" {
+			return layer{}, errNoPip
+		}
+		if err := c.fetch(ctx, py, w, packages, progress); err != nil {
+			return layer{}, err
+		}
+		inspected, err := c.inspect(py, packages)
+		if err != nil {
+			return layer{}, err
+		}
+		if progress != nil {
+			progress("installing " + counted(len(packages), "package"))
+		}
+		return c.install(ctx, py, w, inspected)
+	})
+}
+
+// layerOf returns the layer of a set, and keeps what install makes of it, in the directory layer of w, if it is
+// not there.
+func (c *Conversation) layerOf(of runtime, packages []Package, install func(w *work) (layer, error)) (digest string, l layer, err error) {
+	digest = layerDigest(of.kind(), packages)
 	if l, err = c.store.readLayer(digest); !errors.Is(err, fs.ErrNotExist) {
 		return digest, l, err
-	}
-	if py.Pip == "" {
-		return "", l, errNoPip
 	}
 	w, err := c.store.newWork()
 	if err != nil {
 		return "", l, err
 	}
 	defer w.close()
-	if err := c.fetch(ctx, py, w, packages, progress); err != nil {
-		return "", l, err
-	}
-	packages, err = c.inspect(py, packages)
-	if err != nil {
-		return "", l, err
-	}
-	if progress != nil {
-		progress("installing " + counted(len(packages), "package"))
-	}
-	l, err = c.install(ctx, py, w, packages)
-	if err != nil {
+	if l, err = install(w); err != nil {
 		return "", l, err
 	}
 	return digest, l, c.store.commit(filepath.Join(w.dir, "layer"), filepath.Join("layers", digest))
@@ -113,12 +120,13 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 	if len(missing) == 0 {
 		return nil
 	}
+	size := sizeOf(missing)
 	if progress != nil {
-		var size int64
-		for _, p := range missing {
-			size += p.Size
+		text := "fetching " + counted(len(missing), "package")
+		if size > 0 {
+			text += " (" + units.Size(size).Rounded() + ")"
 		}
-		progress(fmt.Sprintf("fetching %s (%s)", counted(len(missing), "package"), units.Size(size).Rounded()))
+		progress(text)
 	}
 	step, request := py.step("fetch"), driverRequest{Pip: py.Pip, Index: c.packages.Index}
 	step.Network = true
@@ -126,7 +134,9 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 	var answer struct {
 		Status int `json:"status"`
 	}
-	out, err := c.store.drive(ctx, c.installer, w, step, request, lockLines(missing), &answer)
+	told := tellOf(progress, func() string { return fetching(filepath.Join(w.dir, step.Name), size) })
+	out, err := c.store.drivePython(ctx, c.installer, w, step, request, lockLines(missing), &answer)
+	told()
 	if err == nil && answer.Status != 0 {
 		err = &StepError{Step: "fetch", Outcome: out}
 	}
@@ -148,6 +158,18 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 		}
 	}
 	return nil
+}
+
+// sizeOf is what packages take to fetch, in bytes; 0 where the index does not say it of each.
+func sizeOf(packages []Package) int64 {
+	var size int64
+	for _, p := range packages {
+		if p.Size == 0 {
+			return 0
+		}
+		size += p.Size
+	}
+	return size
 }
 
 // keepWheel moves a wheel to its place, whole or not at all.
@@ -204,7 +226,7 @@ func (c *Conversation) install(ctx context.Context, py *python, w *work, package
 	var answer struct {
 		Status int `json:"status"`
 	}
-	out, err := c.store.drive(ctx, c.installer, w, step, request, lockLines(packages), &answer)
+	out, err := c.store.drivePython(ctx, c.installer, w, step, request, lockLines(packages), &answer)
 	if err == nil && answer.Status != 0 {
 		err = &StepError{Step: "install", Outcome: out}
 	}
@@ -214,11 +236,16 @@ func (c *Conversation) install(ctx context.Context, py *python, w *work, package
 	if err := bones.check(staging); err != nil {
 		return layer{}, err
 	}
-	l := layer{Python: py.kind(), Packages: packages}
+	return finishLayer(staging, made, bones, py.Libraries, layer{Python: py.kind(), Packages: packages})
+}
+
+// finishLayer seals what was installed at staging and makes a layer of it in the directory made. libraries are
+// where the interpreter has shared libraries beside the system's.
+func finishLayer(staging, made string, bones skeleton, libraries []string, l layer) (layer, error) {
 	if err := seal(staging, bones, &l); err != nil {
 		return layer{}, err
 	}
-	l.Missing = missingLibraries(staging, py.Libraries)
+	l.Missing = missingLibraries(staging, libraries)
 	if err := os.Rename(staging, filepath.Join(made, "root")); err != nil {
 		return layer{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -16,6 +17,8 @@ type Want struct {
 	// it.
 	Environment  string
 	Conversation bool
+	// Language is "" for Python, or [LanguageR].
+	Language     string
 	Requirements []string
 	// Upgrade lets packages that are there already be replaced by newer ones that the requirements take.
 	Upgrade bool
@@ -49,10 +52,11 @@ type Plan struct {
 	// Digest is of the set, its environment and its language.
 	Digest string
 
-	python *python
-	base   Environment
-	roots  []string
-	now    []Package
+	runtime runtime
+	index   string // without a password
+	base    Environment
+	roots   []string
+	now     []Package
 }
 
 // DeniedError says that a set holds what the configuration refuses.
@@ -67,10 +71,10 @@ func (c *Conversation) plan(ctx context.Context, py *python, base, env Environme
 	if err != nil {
 		return nil, err
 	}
-	if env.Python != "" && env.Python != py.kind() {
-		return nil, fmt.Errorf("the environment %q was made for another Python (%s; now it is %s); take another environment, or set python.interpreter", env.Name, env.Python, py.kind())
+	if err := fitsKind(env, py); err != nil {
+		return nil, err
 	}
-	p := &Plan{Want: w, Generation: env.Generation, python: py, base: base, now: env.Packages, Additive: true}
+	p := &Plan{Want: w, Generation: env.Generation, runtime: py, index: c.Index(), base: base, now: env.Packages, Additive: true}
 	var asked []Requirement
 	for _, r := range wanted {
 		if r.Marker.Holds(py.Markers) {
@@ -79,41 +83,63 @@ func (c *Conversation) plan(ctx context.Context, py *python, base, env Environme
 			p.Skipped = append(p.Skipped, r.String())
 		}
 	}
-	p.roots = mergeRoots(env.Roots, asked)
+	p.roots = mergeRoots(LanguagePython, env.Roots, asked)
 	p.Set = slices.Clone(env.Packages)
 	present := slices.Concat(base.Packages, env.Packages)
 	if len(asked) == 0 || !w.Upgrade && !slices.ContainsFunc(asked, func(r Requirement) bool { return !fulfilled(r, present) }) {
 		p.Already = len(asked) > 0
-		p.finish(c.store)
+		p.finish()
 		return p, nil
 	}
 	if progress != nil {
 		progress("resolving " + counted(len(asked), "requirement"))
 	}
-	set, err := c.resolveBoth(ctx, py, base, env, asked, p)
+	set, err := c.resolveBoth(ctx, py, base, env, asked, p, progress)
 	if err != nil {
 		return nil, err
 	}
+	return p, c.judge(p, set)
+}
+
+// judge fills in what a resolved set means. The error is a [*DeniedError] where the configuration refuses it.
+func (c *Conversation) judge(p *Plan, set []Package) error {
 	p.Set = set
-	p.Changes = changes(env.Packages, set)
+	p.Changes = changes(p.now, set)
 	p.Additive = !slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Was != "" })
 	p.Already = len(p.Changes) == 0
 	grants, err := c.store.Grants()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.Decision, err = decide(p.added(), c.packages, grants, w.Environment)
+	p.Decision, err = decide(p.runtime.language(), p.added(), c.packages, grants, p.Want.Environment)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.finish(c.store)
-	if len(p.Decision.Denied) > 0 {
-		return p, &DeniedError{Reason: "the set holds what is refused here: " + strings.Join(p.Decision.Denied, ", ")}
-	}
-	return p, nil
+	p.finish()
+	return p.Decision.refusal()
 }
 
-func (p *Plan) finish(*Store) {
+// refusal is a [*DeniedError] if the configuration refuses any package of the set.
+func (d Decision) refusal() error {
+	if len(d.Denied) == 0 {
+		return nil
+	}
+	return &DeniedError{Reason: "the set holds what is refused here: " + strings.Join(d.Denied, ", ")}
+}
+
+// fitsKind reports an environment whose layers are for another interpreter.
+func fitsKind(env Environment, of runtime) error {
+	if env.Python == "" || env.Python == of.kind() {
+		return nil
+	}
+	if of.language() == LanguageR {
+		return fmt.Errorf("the environment %q was made for another R (%s; now it is %s); take another environment", env.Name, env.Python, of.kind())
+	}
+	return fmt.Errorf("the environment %q was made for another Python (%s; now it is %s); take another environment, or set python.interpreter", env.Name, env.Python, of.kind())
+}
+
+// finish sorts the set and names it.
+func (p *Plan) finish() {
 	sortPackages(p.Set)
 	p.Digest = digestOf(struct {
 		Environment  string
@@ -121,7 +147,7 @@ func (p *Plan) finish(*Store) {
 		Language     string
 		Python       string
 		Lock         []string
-	}{p.Want.Environment, p.Want.Conversation, "python", p.python.kind(), lockLines(p.Set)})
+	}{p.Want.Environment, p.Want.Conversation, p.runtime.language(), p.runtime.kind(), lockLines(p.Set)})
 }
 
 // added are the packages of the set that are not there yet as they are.
@@ -137,7 +163,7 @@ func (p *Plan) added() []Package {
 
 // resolveBoth resolves first with everything that is installed pinned, which is additive by construction,
 // and only where that can't be, without.
-func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env Environment, asked []Requirement, p *Plan) ([]Package, error) {
+func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env Environment, asked []Requirement, p *Plan, progress func(string)) ([]Package, error) {
 	upgraded := func(name string) bool {
 		return p.Want.Upgrade && slices.ContainsFunc(asked, func(r Requirement) bool { return r.Name == name })
 	}
@@ -154,7 +180,7 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 	for i, r := range asked {
 		lines[i] = r.String()
 	}
-	set, first := c.resolve(ctx, py, base, env, slices.Concat(always, pins, lines))
+	set, first := c.resolve(ctx, py, base, env, slices.Concat(always, pins, lines), progress)
 	if first == nil || len(env.Packages) == 0 {
 		return set, first
 	}
@@ -162,7 +188,7 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 	if !errors.As(first, &failed) || failed.Outcome.Ended != "" || len(failed.Outcome.Refused) > 0 {
 		return nil, first
 	}
-	set, err := c.resolve(ctx, py, base, env, slices.Concat(always, p.roots))
+	set, err := c.resolve(ctx, py, base, env, slices.Concat(always, p.roots), progress)
 	if err != nil && errors.As(err, &failed) {
 		return nil, fmt.Errorf("%w; with what is installed (%s)", err, shortSet(env.Packages))
 	}
@@ -170,7 +196,7 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 }
 
 // resolve has pip find a set for requirements, and checks every word of its report.
-func (c *Conversation) resolve(ctx context.Context, py *python, base, env Environment, lines []string) ([]Package, error) {
+func (c *Conversation) resolve(ctx context.Context, py *python, base, env Environment, lines []string, progress func(string)) ([]Package, error) {
 	if py.Pip == "" {
 		return nil, errNoPip
 	}
@@ -194,7 +220,9 @@ func (c *Conversation) resolve(ctx context.Context, py *python, base, env Enviro
 			Direct bool   `json:"direct"`
 		} `json:"packages"`
 	}
-	out, err := c.store.drive(ctx, c.installer, w, step, request, lines, &report)
+	told := tellOf(progress, func() string { return resolving(filepath.Join(w.dir, step.Name)) })
+	out, err := c.store.drivePython(ctx, c.installer, w, step, request, lines, &report)
+	told()
 	if err != nil {
 		return nil, err
 	}
@@ -250,10 +278,10 @@ func fulfilled(r Requirement, present []Package) bool {
 
 // mergeRoots adds requirements to those that were asked for before. A newer one takes the place of those
 // for the same package.
-func mergeRoots(roots []string, asked []Requirement) []string {
+func mergeRoots(language string, roots []string, asked []Requirement) []string {
 	var merged []string
 	for _, text := range roots {
-		r, err := ParseRequirement(text)
+		r, err := parseIn(language, text)
 		if err == nil && !slices.ContainsFunc(asked, func(a Requirement) bool { return a.Name == r.Name }) {
 			merged = append(merged, text)
 		}
@@ -303,7 +331,7 @@ func counted(n int, what string) string {
 // Present are the packages that were asked for and are there already.
 func (p *Plan) Present() []Package {
 	var present []Package
-	asked, _ := parseAll(p.Want.Requirements)
+	asked, _ := parseAllIn(p.runtime.language(), p.Want.Requirements)
 	for _, r := range asked {
 		if there, ok := find(slices.Concat(p.base.Packages, p.Set), r.Name); ok && !slices.ContainsFunc(present, func(x Package) bool { return x.Name == there.Name }) {
 			present = append(present, there)

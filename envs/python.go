@@ -50,7 +50,7 @@ func (s *Store) probe(ctx context.Context, in Installer, found Interpreter) (*py
 	}
 	defer w.close()
 	p := &python{found: found}
-	if _, err := s.drive(ctx, in, w, p.step("probe"), driverRequest{}, nil, p); err != nil {
+	if _, err := s.drivePython(ctx, in, w, p.step("probe"), driverRequest{}, nil, p); err != nil {
 		return nil, err
 	}
 	switch {

@@ -13,13 +13,13 @@ import (
 
 // Question gives what the user is asked, for the whole set: where to, from where, what, and last the
 // model's own words, quoted. Everything in it is one line a fact and printable.
-func (p *Plan) Question(index string) string {
+func (p *Plan) Question() string {
 	var b strings.Builder
-	where := fmt.Sprintf("the Python environment %q", p.Want.Environment)
+	where := fmt.Sprintf("the %s environment %q", map[string]string{LanguagePython: "Python", LanguageR: "R"}[p.runtime.language()], p.Want.Environment)
 	if p.Want.Conversation {
 		where = fmt.Sprintf("this conversation (on top of the Python environment %q)", p.Want.Environment)
 	}
-	needed := dependants(p.Set, p.python.Markers)
+	needed := dependants(p.Set, p.runtime.markers())
 	var total int64
 	known := true
 	var lines []string
@@ -57,7 +57,7 @@ func (p *Plan) Question(index string) string {
 	if known && total > 0 {
 		fmt.Fprintf(&b, " (%s)", units.Size(total).Rounded())
 	}
-	fmt.Fprintf(&b, "?\nFrom %s\n%s\n", bareURL(index), strings.Join(lines, "\n"))
+	fmt.Fprintf(&b, "?\nFrom %s\n%s\n", p.index, strings.Join(lines, "\n"))
 	fmt.Fprintf(&b, "Asked for: %s", strings.Join(p.Want.Requirements, ", "))
 	if !p.Additive {
 		b.WriteString("\nThis changes what is there.")

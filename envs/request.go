@@ -50,12 +50,21 @@ func (r *Request) Validate() error {
 	case !isDigest(r.Digest):
 		return errors.New("it has no digest")
 	}
-	for _, name := range r.Names {
-		if !packageName.MatchString(name) {
+	return errors.Join(checkPackageNames(r.Language, r.Names), CheckName(r.Environment))
+}
+
+// checkPackageNames reports what can't be the name of a package of a language.
+func checkPackageNames(language string, names []string) error {
+	pattern := packageName
+	if language == LanguageR {
+		pattern = rName
+	}
+	for _, name := range names {
+		if !pattern.MatchString(name) {
 			return fmt.Errorf("%q is not a name of a package", clip(name, 80))
 		}
 	}
-	return CheckName(r.Environment)
+	return nil
 }
 
 // Grant is a standing permission: packages that may be installed into an environment without a question,
@@ -64,7 +73,13 @@ type Grant struct {
 	ID          string    `json:"id"`
 	Created     time.Time `json:"created"`
 	Environment string    `json:"environment"`
+	Language    string    `json:"language,omitempty"` // "" is Python
 	Names       []string  `json:"names"`
+}
+
+// covers reports whether a package of an environment is granted.
+func (g Grant) covers(environment string, p Package) bool {
+	return g.Environment == environment && (g.Language == LanguageR) == (p.language() == LanguageR) && slices.Contains(g.Names, p.Name)
 }
 
 // Validate implements document.
@@ -72,12 +87,7 @@ func (g *Grant) Validate() error {
 	if !isID(g.ID) || len(g.Names) == 0 {
 		return errors.New("it has no id or no package")
 	}
-	for _, name := range g.Names {
-		if !packageName.MatchString(name) {
-			return fmt.Errorf("%q is not a name of a package", clip(name, 80))
-		}
-	}
-	return CheckName(g.Environment)
+	return errors.Join(checkPackageNames(g.Language, g.Names), CheckName(g.Environment))
 }
 
 // maxRequests bounds the requests that are kept; the oldest go first. A model can make any number.
@@ -156,7 +166,7 @@ func (s *Store) Answer(ctx context.Context, id string, yes, always bool) (Reques
 		r.State = Approved
 	}
 	if yes && always {
-		if err := s.grant(r.Environment, r.Names); err != nil {
+		if err := s.grant(r.Language, r.Environment, r.Names); err != nil {
 			return r, err
 		}
 	}
@@ -171,17 +181,17 @@ func (s *Store) Grants() ([]Grant, error) {
 }
 
 // Grant leaves a standing permission.
-func (s *Store) Grant(ctx context.Context, environment string, names []string) error {
+func (s *Store) Grant(ctx context.Context, language, environment string, names []string) error {
 	l, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Unlock()
-	return s.grant(environment, names)
+	return s.grant(language, environment, names)
 }
 
-func (s *Store) grant(environment string, names []string) error {
-	g := Grant{ID: newID(), Created: time.Now().UTC().Truncate(time.Second), Environment: environment, Names: slices.Clone(names)}
+func (s *Store) grant(language, environment string, names []string) error {
+	g := Grant{ID: newID(), Created: time.Now().UTC().Truncate(time.Second), Environment: environment, Language: language, Names: slices.Clone(names)}
 	slices.Sort(g.Names)
 	return writeDocument(s.path("grants", g.ID+".json"), &g)
 }

@@ -15,6 +15,8 @@ type Requirement struct {
 	Extras     []string // normalised, sorted
 	Specifiers []Specifier
 	Marker     Marker // its zero value is true everywhere
+
+	ofR bool // versions are R's, and the name is as it was written
 }
 
 // ParseRequirement reads a requirement. The error says what is wrong with it, and not more than its
@@ -101,6 +103,9 @@ func (r Requirement) Contains(version string) bool {
 	if len(r.Specifiers) == 0 {
 		return true
 	}
+	if r.ofR {
+		return r.containsR(version)
+	}
 	v, err := ParseVersion(version)
 	if err != nil {
 		return false
@@ -116,11 +121,20 @@ func NormalizeName(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
 
-// parseAll reads a list of requirements, and names the one that is wrong.
-func parseAll(list []string) ([]Requirement, error) {
+// CheckRequirement reports what is no requirement of a language, [LanguagePython] or [LanguageR].
+func CheckRequirement(language, s string) error {
+	_, err := parseIn(language, s)
+	return err
+}
+
+// parseAll reads a list of requirements of Python packages, and names the one that is wrong.
+func parseAll(list []string) ([]Requirement, error) { return parseAllIn(LanguagePython, list) }
+
+// parseAllIn does so for a language.
+func parseAllIn(language string, list []string) ([]Requirement, error) {
 	all := make([]Requirement, 0, len(list))
 	for _, s := range list {
-		r, err := ParseRequirement(s)
+		r, err := parseIn(language, s)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", clip(s, 80), err)
 		}

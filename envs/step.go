@@ -72,18 +72,26 @@ type driverRequest struct {
 // certPath is where a step sees packages.cert.
 const certPath = "/run/airlock/index.pem"
 
-// drive runs the driver in a directory of w and decodes its answer. The lines are what requirements.txt
-// holds.
-func (s *Store) drive(ctx context.Context, in Installer, w *work, step Step, r driverRequest, lines []string, answer any) (Outcome, error) {
-	build := filepath.Join(w.dir, step.Name)
-	if err := os.Mkdir(build, 0o755); err != nil {
-		return Outcome{}, err
-	}
+// drivePython runs the Python driver. The lines are what requirements.txt holds.
+func (s *Store) drivePython(ctx context.Context, in Installer, w *work, step Step, r driverRequest, lines []string, answer any) (Outcome, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return Outcome{}, err
 	}
-	for name, content := range map[string]string{"request.json": string(text), "requirements.txt": strings.Join(lines, "\n") + "\n"} {
+	step.Argv = append(step.Argv, "-I", "-B", "-c", driver, step.Name)
+	// Ambient PIP_ variables and files redirect installs; there are none. The rest is what keeps a
+	// package's metadata readable whatever the host's locale is.
+	step.Env = []string{"PYTHONUTF8=1", "PYTHONDONTWRITEBYTECODE=1", "PIP_CONFIG_FILE=/dev/null", "PIP_BREAK_SYSTEM_PACKAGES=1"}
+	return s.drive(ctx, in, w, step, map[string]string{"request.json": string(text), "requirements.txt": strings.Join(lines, "\n") + "\n"}, answer)
+}
+
+// drive runs a step in a directory of w that has these files, and decodes its answer.
+func (s *Store) drive(ctx context.Context, in Installer, w *work, step Step, files map[string]string, answer any) (Outcome, error) {
+	build := filepath.Join(w.dir, step.Name)
+	if err := os.Mkdir(build, 0o755); err != nil {
+		return Outcome{}, err
+	}
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(build, name), []byte(content), 0o644); err != nil {
 			return Outcome{}, err
 		}
@@ -93,14 +101,8 @@ func (s *Store) drive(ctx context.Context, in Installer, w *work, step Step, r d
 			return Outcome{}, err
 		}
 	}
-	step.Argv = append(step.Argv, "-I", "-B", "-c", driver, step.Name)
 	step.Dir = "/build"
-	// Ambient PIP_ variables and files redirect installs; there are none. The rest is what keeps a
-	// package's metadata readable whatever the host's locale is.
-	step.Env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/nonexistent", "LANG=C.UTF-8", "PYTHONUTF8=1", "PYTHONDONTWRITEBYTECODE=1",
-		"TMPDIR=/build/tmp", "PIP_CONFIG_FILE=/dev/null", "PIP_BREAK_SYSTEM_PACKAGES=1",
-	}
+	step.Env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/nonexistent", "LANG=C.UTF-8", "TMPDIR=/build/tmp"}, step.Env...)
 	step.Binds = append(step.Binds, Bind{Source: build, Target: "/build", Writable: true})
 	out, err := in.Run(ctx, step)
 	if err != nil {
@@ -160,9 +162,10 @@ func (e *StepError) Error() string {
 	return doing
 }
 
-var errorLine = regexp.MustCompile(`^(ERROR|error|[A-Za-z.]*Error): ?`)
+// errorLine is how pip, Python and R begin to say what went wrong.
+var errorLine = regexp.MustCompile(`^(?:(?:ERROR|error|[A-Za-z.]*Error):|Error (?:in .{1,200}?)?:) ?`)
 
-// complaint picks from what pip printed what it says went wrong.
+// complaint picks from what an installer printed what it says went wrong.
 func complaint(output string) string {
 	var said []string
 	for line := range strings.Lines(output) {

@@ -16,7 +16,7 @@ import (
 // time.
 //
 //	lock                     held while a document is changed, and while garbage is collected
-//	environments/NAME.json   the named environments
+//	environments/NAME.json   the named environments, of Python packages; environments-r has those of R packages
 //	environments/NAME.lock   held while one is changed, from its plan on
 //	requests/ID.json         what waits for the user's answer, or has it
 //	grants/ID.json           standing permissions
@@ -32,7 +32,7 @@ type Store struct{ dir string }
 // it: others do not get to what is mounted from it.
 func OpenStore(dir string) (*Store, error) {
 	s := &Store{dir: dir}
-	for _, sub := range []string{"environments", "requests", "grants", "conversations", "layers", "trees", "wheels", "work"} {
+	for _, sub := range []string{"environments", "environments-r", "requests", "grants", "conversations", "layers", "trees", "wheels", "work"} {
 		if err := os.MkdirAll(s.path(sub), 0o700); err != nil {
 			return nil, err
 		}
@@ -51,31 +51,46 @@ func (s *Store) lock(ctx context.Context) (*filelock.Lock, error) {
 // baseName is the name of the environment that holds python.base. No other can have it.
 const baseName = ".base"
 
-// Environment reads a named environment; one that is not there yet is empty.
+// Environment reads the Python packages of a named environment; one that is not there yet is empty.
 func (s *Store) Environment(name string) (Environment, error) {
-	e := Environment{Name: name, Language: "python"}
+	return s.EnvironmentOf(LanguagePython, name)
+}
+
+// EnvironmentOf reads the packages of a language.
+func (s *Store) EnvironmentOf(language, name string) (Environment, error) {
+	e := Environment{Name: name, Language: language}
 	if name != baseName {
 		if err := CheckName(name); err != nil {
 			return e, err
 		}
 	}
-	err := readDocument(s.environmentFile(name), &e)
+	err := readDocument(s.environmentFile(language, name), &e)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Environment{Name: name, Language: "python"}, nil
+		return Environment{Name: name, Language: language}, nil
 	}
 	return e, err
 }
 
-func (s *Store) environmentFile(name string) string {
+func (s *Store) environmentFile(language, name string) string {
 	if name == baseName {
 		name = "_base" // a name that no other environment can have, and no hidden file
+	}
+	if language == LanguageR {
+		return s.path("environments-r", name+".json")
 	}
 	return s.path("environments", name+".json")
 }
 
-// Environments lists the named environments.
-func (s *Store) Environments() ([]Environment, error) {
+// allEnvironments are those of every language, with the base.
+func (s *Store) allEnvironments() ([]Environment, error) {
 	all, err := documents[Environment](s.path("environments"))
+	ofR, errR := documents[Environment](s.path("environments-r"))
+	return append(all, ofR...), errors.Join(err, errR)
+}
+
+// Environments lists the named environments, those of Python packages first.
+func (s *Store) Environments() ([]Environment, error) {
+	all, err := s.allEnvironments()
 	var named []Environment
 	for _, e := range all {
 		if e.Name != baseName {
@@ -204,7 +219,7 @@ func (s *Store) collectTree(digest string) {
 
 // used are the digests of what environments and conversations name.
 func (s *Store) used() (map[string]bool, error) {
-	named, err := documents[Environment](s.path("environments"))
+	named, err := s.allEnvironments()
 	if err != nil {
 		return nil, err
 	}

@@ -17,14 +17,15 @@ import (
 	"airlock/internal/filelock"
 )
 
-// Tree is what a run sees at /env: an ordinary virtual environment of hard links to the files of layers.
-// It is not removed before it is released.
+// Tree is what a run sees at /env: an ordinary virtual environment of hard links to the files of layers. A library
+// of R packages is one, too. It is not removed before it is released.
 type Tree struct {
-	// Root is the directory to mount, read-only, at /env.
+	// Root is the directory to mount, read-only, at [Tree.MountPoint].
 	Root string
 	// Show are further paths of the host that runs must see for it: those of its interpreter.
 	Show []string
 
+	mount string
 	lease *filelock.Lock
 }
 
@@ -37,33 +38,31 @@ func (t *Tree) Release() {
 
 // compose returns the tree of layers over a base, and makes it where it is missing. packages are all that
 // the layers hold, deps site directories of the person's.
-func (s *Store) compose(ctx context.Context, py *python, layers []string, packages []Package, deps []string) (*Tree, error) {
+func (s *Store) compose(ctx context.Context, of runtime, layers []string, packages []Package, deps []string) (*Tree, error) {
 	stamps, err := stampsOf(deps)
 	if err != nil {
 		return nil, err
 	}
-	digest := digestOf(struct {
-		Kind, Executable, Version string
-		Lock, Deps                []string
-	}{py.kind(), py.Executable, py.Version, lockLines(packages), stamps})
+	to := of.shape()
+	digest := digestOf(struct{ Identity, Lock, Deps []string }{to.identity, lockLines(packages), stamps})
 	lease, err := filelock.Wait(ctx, s.path("trees", digest+".lease"), filelock.Shared)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{Root: s.path("trees", digest, "root"), Show: py.found.Prefix, lease: lease}
+	t := &Tree{Root: s.path("trees", digest, "root"), Show: to.show, mount: to.mount, lease: lease}
 	if exists(t.Root) {
 		now := time.Now()
 		_ = os.Chtimes(s.path("trees", digest), now, now)
 		return t, nil
 	}
-	if err := s.makeTree(py, digest, layers, packages, deps); err != nil {
+	if err := s.makeTree(to, digest, layers, packages, deps); err != nil {
 		t.Release()
 		return nil, err
 	}
 	return t, nil
 }
 
-func (s *Store) makeTree(py *python, digest string, layers []string, packages []Package, deps []string) error {
+func (s *Store) makeTree(to shape, digest string, layers []string, packages []Package, deps []string) error {
 	w, err := s.newWork()
 	if err != nil {
 		return err
@@ -74,7 +73,7 @@ func (s *Store) makeTree(py *python, digest string, layers []string, packages []
 	if err := errors.Join(os.Mkdir(made, 0o755), os.Mkdir(root, 0o755)); err != nil {
 		return err
 	}
-	if err := py.skeleton().make(root); err != nil {
+	if err := to.bones.make(root); err != nil {
 		return err
 	}
 	b := builder{root: root, from: map[string]string{}, dirs: []string{}}
@@ -82,13 +81,13 @@ func (s *Store) makeTree(py *python, digest string, layers []string, packages []
 		if err := b.link(s.layerRoot(l), "."); err != nil {
 			var e *collision
 			if errors.As(err, &e) {
-				return &CollisionError{Path: e.path, One: s.ownerOf(layers, e.path, py, b.from[e.path]), Other: s.ownerOf([]string{l}, e.path, py, "")}
+				return &CollisionError{Path: e.path, One: s.ownerOf(layers, e.path, to.site, b.from[e.path]), Other: s.ownerOf([]string{l}, e.path, to.site, "")}
 			}
 			return err
 		}
 	}
 	for _, dir := range deps {
-		if err := b.linkDeps(dir, py.site(), packages); err != nil {
+		if err := b.linkDeps(dir, to.site, packages); err != nil {
 			return err
 		}
 	}
@@ -275,18 +274,18 @@ func sameContent(a, b string) bool {
 
 // ownerOf finds by their records which package of some layers installed a path; only a layer whose root is
 // from is looked at, if that is given.
-func (s *Store) ownerOf(layers []string, name string, py *python, from string) string {
+func (s *Store) ownerOf(layers []string, name, site, from string) string {
 	for _, l := range layers {
 		root := s.layerRoot(l)
 		if from != "" && root != from {
 			continue
 		}
-		records, _ := filepath.Glob(filepath.Join(root, py.site(), "*.dist-info", "RECORD"))
+		records, _ := filepath.Glob(filepath.Join(root, site, "*.dist-info", "RECORD"))
 		for _, record := range records {
 			text, _ := os.ReadFile(record)
 			for line := range strings.Lines(string(text)) {
 				file, _, _ := strings.Cut(line, ",")
-				if filepath.ToSlash(filepath.Join(py.site(), strings.Trim(file, `"`))) == name {
+				if filepath.ToSlash(filepath.Join(site, strings.Trim(file, `"`))) == name {
 					return strings.TrimSuffix(filepath.Base(filepath.Dir(record)), ".dist-info")
 				}
 			}

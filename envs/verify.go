@@ -15,7 +15,7 @@ func verify(set []Package, markers map[string]string) []string {
 	var broken []string
 	for _, p := range set {
 		for _, text := range p.Requires {
-			r, err := parseRequirement(text)
+			r, err := p.requirement(text)
 			if err != nil {
 				// A requirement that can't be read is one that pip did without, or it is an address.
 				broken = append(broken, fmt.Sprintf("%s %s requires %q, which can't be read", p.Name, p.Version, clip(text, 100)))
@@ -34,4 +34,12 @@ func verify(set []Package, markers map[string]string) []string {
 		}
 	}
 	return broken
+}
+
+// requirement reads one of those that the package's own metadata names.
+func (p Package) requirement(text string) (Requirement, error) {
+	if p.language() == LanguageR {
+		return ParseRRequirement(text)
+	}
+	return parseRequirement(text)
 }

@@ -92,9 +92,6 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Unsupported names the keys that are set to something which this version can't do.
-func (Config) Unsupported() []string { return nil }
-
 // Environ returns the variables of environ, as KEY=VALUE, that PassEnv names, and then those of Env,
 // sorted by name. It is not the whole environment of a run: HOME, PATH and the like are the caller's.
 func (c Config) Environ(environ []string) []string {

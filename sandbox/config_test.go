@@ -10,9 +10,6 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err := Defaults().Validate(); err != nil {
 		t.Error(err)
 	}
-	if got := Defaults().Unsupported(); len(got) > 0 {
-		t.Errorf("unsupported by default: %v", got)
-	}
 }
 
 func TestConfigValidate(t *testing.T) {

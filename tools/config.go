@@ -96,9 +96,6 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Unsupported names the keys that are set to something that has no function yet: none.
-func (l Limits) Unsupported() []string { return nil }
-
 // Config is the section [tools] of the configuration. Its zero value offers every tool.
 type Config struct {
 	// Disable names tools that are not offered at all.
@@ -125,6 +122,3 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
-
-// Unsupported names the keys that are set to something that has no function yet: none.
-func (c Config) Unsupported() []string { return nil }

@@ -12,9 +12,6 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err := DefaultLimits().Validate(); err != nil {
 		t.Error(err)
 	}
-	if keys := DefaultLimits().Unsupported(); len(keys) > 0 {
-		t.Errorf("%q are not supported", keys)
-	}
 	if err := Defaults().Validate(); err != nil {
 		t.Error(err)
 	}

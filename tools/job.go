@@ -7,29 +7,41 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"airlock/envs"
 )
 
 // job is what a call asks for, apart from the call: it can outlive it. A call waits for its job as long as
 // wait_seconds says and answers with the job's id then; other calls look at the job, wait on, or end it. It
 // goes on when nobody waits, and lands when it ends. Its result is kept for the conversation.
 type job struct {
-	id     string
-	tool   string
-	about  string // what it runs
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when result is final
-	asked  time.Time
+	id       string
+	tool     string
+	about    string // what it runs or installs
+	installs bool   // it has no output, and nothing to land
+	cancel   context.CancelCauseFunc
+	done     chan struct{} // closed when result is final
+	asked    time.Time
 
-	mu      sync.Mutex
-	ticket  *ticket
-	running bool      // it had its turn
-	since   time.Time // it had
-	free    bool      // a call has answered without it: it holds up no other
-	out     *Output   // nil as long as it has none
-	seen    int64     // bytes of the output that a result has shown
-	shown   bool      // a result has shown all of it, to its end
-	watched []*progress
-	result  Result
+	mu       sync.Mutex
+	ticket   *ticket
+	running  bool      // it had its turn
+	since    time.Time // it had
+	free     bool      // a call has answered without it: it holds up no other
+	out      *Output   // nil as long as it has none
+	seen     int64     // bytes of the output that a result has shown
+	shown    bool      // a result has shown all of it, to its end
+	watched  []*progress
+	last     string     // what line was told last
+	question *envs.Plan // what the user has to be asked, as long as they were not
+	result   Result
+}
+
+// task is what a job does when it has its turn and the workspace is open.
+type task struct {
+	tool, about string
+	installs    bool
+	do          func(ctx context.Context, j *job, runner Runner) Result
 }
 
 // errStopped is why a run ends that a call ended.
@@ -101,8 +113,8 @@ func (j *job) watch(p *progress) {
 	j.watched = append(j.watched, p)
 	if j.running {
 		p.take()
-		if j.out != nil {
-			p.line(j.out.LastLine())
+		if j.last != "" {
+			p.line(j.last)
 		}
 	}
 }
@@ -113,10 +125,11 @@ func (j *job) unwatch(p *progress) {
 	j.watched = slices.DeleteFunc(j.watched, func(other *progress) bool { return other == p })
 }
 
-// line tells who watches what the last line of the output is.
+// line tells who watches what the last line of the output is, or what is being done.
 func (j *job) line(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.last = text
 	for _, p := range j.watched {
 		p.line(text)
 	}
@@ -169,15 +182,22 @@ func (j *job) state() (r Result, done bool) {
 	if j.isDone() {
 		return j.result, true
 	}
-	r = Result{
-		Status: StatusRunning, RunID: j.id, DurationMS: time.Since(j.asked).Milliseconds(),
-		WorkspaceLine: "workspace: nothing landed yet; the run goes on, and lands when it ends well",
+	r = Result{Status: StatusRunning, RunID: j.id, DurationMS: time.Since(j.asked).Milliseconds(), ofPackages: j.installs}
+	follower := j.tool
+	if j.installs {
+		follower = "package_install"
+		r.Notes = append(r.Notes, "nothing is installed yet; it goes on")
+		if j.last != "" {
+			r.Notes[0] += ": " + j.last
+		}
+	} else {
+		r.WorkspaceLine = "workspace: nothing landed yet; the run goes on, and lands when it ends well"
 	}
 	if j.running {
 		r.DurationMS = time.Since(j.since).Milliseconds()
 	} else {
 		r.Notes = append(r.Notes, "the run has not begun: it waits for those that came before it")
 	}
-	r.Notes = append(r.Notes, fmt.Sprintf("%s with run_id=%q waits on for it, and with stop=true ends it", j.tool, j.id))
+	r.Notes = append(r.Notes, fmt.Sprintf("%s with run_id=%q waits on for it, and with stop=true ends it", follower, j.id))
 	return r, false
 }

@@ -61,10 +61,11 @@ func (s *Server) Stop(ctx context.Context, id string) (known bool, err error) {
 	}
 }
 
-// start makes a job of a call with good arguments, which p is told of, and begins it.
-func (s *Server) start(c call, r Request, req mcp.CallToolRequest, p *progress) (*job, error) {
+// start makes a job of a call with good arguments, which p is told of, and begins it. The job is in the queue
+// by t.
+func (s *Server) start(c call, t *ticket, what task, req mcp.CallToolRequest, p *progress) (*job, error) {
 	ctx, cancel := context.WithCancelCause(c.conversation)
-	j, err := s.jobs.add(r, c.ticket, cancel)
+	j, err := s.jobs.add(what, t, cancel)
 	if err != nil {
 		cancel(nil)
 		return nil, err
@@ -73,10 +74,11 @@ func (s *Server) start(c call, r Request, req mcp.CallToolRequest, p *progress) 
 	go func() {
 		defer cancel(nil)
 		defer s.jobs.forget()
-		result := s.work(ctx, c, j, r, req)
+		result := s.work(ctx, c, j, what, req)
 		if errors.Is(context.Cause(ctx), errByUser) && result.Status == StatusCancelled {
 			result.Notes = append(result.Notes, errByUser.Error())
 		}
+		result.ofPackages = what.installs
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.result = result
@@ -89,10 +91,10 @@ func (s *Server) start(c call, r Request, req mcp.CallToolRequest, p *progress) 
 }
 
 // work does a job in its turn.
-func (s *Server) work(ctx context.Context, c call, j *job, r Request, req mcp.CallToolRequest) (result Result) {
+func (s *Server) work(ctx context.Context, c call, j *job, what task, req mcp.CallToolRequest) (result Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.panicked(r.Tool, p)
+			s.panicked(what.tool, p)
 			result = Failed("internal error; the server's log says more")
 		}
 	}()
@@ -112,25 +114,35 @@ func (s *Server) work(ctx context.Context, c call, j *job, r Request, req mcp.Ca
 		s.log.Warn("no run is possible", "err", err)
 		return Refused(err.Error())
 	}
-	r.ID = j.id
-	r.Printing = func(out *Output) {
-		if s.opts.OutputFile != nil {
-			out.KeepIn(func() (*os.File, error) { return s.outputFile(j.id + ".txt") })
-		}
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.out = out
-	}
-	if err := runner.Permit(r); err != nil {
-		result = Refused(err.Error())
-	} else if result, err = runner.Run(ctx, r, j.line); err != nil {
-		s.log.Error("a run failed", "tool", r.Tool, "err", err)
-		result = Failed("internal error: " + err.Error())
-	}
+	result = what.do(ctx, j, runner)
 	if news != "" {
 		result.Notes = append(result.Notes, news)
 	}
 	return result
+}
+
+// running is the task of a call that runs something.
+func (s *Server) running(r Request) task {
+	return task{tool: r.Tool, about: r.Command + r.Code + r.File, do: func(ctx context.Context, j *job, runner Runner) Result {
+		r.ID = j.id
+		r.Printing = func(out *Output) {
+			if s.opts.OutputFile != nil {
+				out.KeepIn(func() (*os.File, error) { return s.outputFile(j.id + ".txt") })
+			}
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			j.out = out
+		}
+		if err := runner.Permit(r); err != nil {
+			return Refused(err.Error())
+		}
+		result, err := runner.Run(ctx, r, j.line)
+		if err != nil {
+			s.log.Error("a run failed", "tool", r.Tool, "err", err)
+			return Failed("internal error: " + err.Error())
+		}
+		return result
+	}}
 }
 
 // outputFile makes one at a time.

@@ -25,7 +25,7 @@ type jobs struct {
 }
 
 // add makes a job that can begin.
-func (js *jobs) add(r Request, t *ticket, cancel context.CancelCauseFunc) (*job, error) {
+func (js *jobs) add(what task, t *ticket, cancel context.CancelCauseFunc) (*job, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	if js.over != nil {
@@ -44,7 +44,7 @@ func (js *jobs) add(r Request, t *ticket, cancel context.CancelCauseFunc) (*job,
 	for slices.ContainsFunc(js.all, func(j *job) bool { return j.id == id }) {
 		id = NewRunID()
 	}
-	j := &job{id: id, tool: r.Tool, about: r.Command + r.Code + r.File, cancel: cancel, done: make(chan struct{}), asked: time.Now(), ticket: t}
+	j := &job{id: id, tool: what.tool, about: what.about, installs: what.installs, cancel: cancel, done: make(chan struct{}), asked: time.Now(), ticket: t}
 	js.all = append(js.all, j)
 	return j, nil
 }

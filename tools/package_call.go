@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -14,14 +13,15 @@ import (
 	"airlock/envs"
 )
 
-// A call of a package tool takes its place in the queue as a run does. An installation goes
+// An installation goes
 //
 //	plan -> (ask) -> apply
 //
-// where a question ends the call's first part: a client of protocol 2026-07-28 gets it as its result and
-// calls again with the answer, an older one is asked while the call goes on, and mcp-go calls the handler
-// again. What was asked about stays here; the client holds a random name for it, which is good for one
-// answer, and for the same arguments only.
+// where the plan, with the apply if nothing has to be asked, is one job, and the apply after an answer another: a
+// call waits for them as for a run. A question ends a call's first part: a client of protocol 2026-07-28 gets it
+// as its result and calls again with the answer, an older one is asked while the call goes on, and mcp-go calls
+// the handler again. What was asked about stays here; the client holds a random name for it, which is good for
+// one answer, and for the same arguments only.
 
 // approveInput names our question in a result that asks.
 const approveInput = "approve"
@@ -35,78 +35,137 @@ func (s *Server) packageCall(ctx context.Context, c call, t tool, req mcp.CallTo
 	if s.mustAskFirst(ctx, req) {
 		return server.NewInputRequestBuilder("").Roots(rootsInput).ToolResult(), nil
 	}
+	if !r.installs() {
+		return toolResult(s.look(ctx, c, r, req)), nil
+	}
+	pc := &packageCall{server: s, request: r, canAsk: canElicit(ctx) && r.Action == "install"}
 	p := startProgress(c.token, s.every, c.notify)
 	defer p.stop()
-	if err := c.ticket.wait(ctx); err != nil {
-		return toolResult(Result{Status: StatusCancelled, Notes: []string{"The call never started."}}), nil
-	}
-	c.room(ctx)
-	runner, news, err := s.open(ctx, req)
-	if err != nil {
-		s.log.Warn("no run is possible", "err", err)
-		return toolResult(Refused(err.Error())), nil
-	}
-	pc := &packageCall{server: s, request: r, progress: p.take(), canAsk: canElicit(ctx)}
-	result, question := pc.serve(ctx, runner, req)
-	if question != nil {
-		return question, nil
-	}
-	result.ofPackages = true
-	if news != "" {
-		result.Notes = append(result.Notes, news)
-	}
-	return toolResult(result), nil
-}
-
-// packageCall is one call that is served.
-type packageCall struct {
-	server   *Server
-	request  packageRequest
-	progress func(string)
-	canAsk   bool
-
-	conversation *envs.Conversation
-}
-
-func (c *packageCall) serve(ctx context.Context, runner Runner, req mcp.CallToolRequest) (Result, *mcp.CallToolResult) {
-	if err := runner.Permit(Request{Tool: c.request.Tool}); err != nil {
-		return Refused(err.Error()), nil
-	}
-	conversation, err := runner.Environments(ctx)
-	if err != nil {
-		return Refused(err.Error()), nil
-	}
-	c.conversation = conversation
-	if c.request.Action != "install" && c.request.Action != "request" {
-		return c.look(conversation), nil
-	}
-	if c.request.Want.Environment == "" {
-		c.request.Want.Environment, _ = conversation.Current()
-	}
-	if state := req.Params.RequestState; state != "" {
-		return c.answered(ctx, conversation, state, req), nil
-	}
-	plan, err := conversation.Plan(ctx, c.request.Want, c.progress)
-	if err != nil {
-		return c.failed(ctx, err), nil
-	}
-	permitted, err := conversation.Permitted(ctx, plan)
+	var j *job
 	switch {
-	case err != nil:
-		return c.failed(ctx, err), nil
-	case permitted:
-		return c.apply(ctx, conversation, plan), nil
-	case c.canAsk && c.request.Action == "install":
-		return Result{}, c.ask(conversation, plan)
+	case req.Params.RequestState != "":
+		what, refusal := pc.answered(req)
+		if refusal != nil {
+			return toolResult(*refusal), nil
+		}
+		place := c.ticket
+		if r.Follow.RunID != "" { // the call is about a run that holds up no other
+			c.ticket.leave()
+			place = s.queue.take()
+		}
+		j, err = s.start(c, place, what, req, p)
+		if err == nil && place != c.ticket {
+			j.release()
+		}
+	case r.Follow.RunID != "":
+		result := s.follow(ctx, c, r.Follow)
+		if j, err = s.jobs.find(r.Follow.RunID); err != nil || r.Follow.Stop {
+			return toolResult(result), nil
+		}
+		return pc.result(result, j), nil
+	default:
+		j, err = s.start(c, c.ticket, pc.planned(), req, p)
 	}
-	return c.leave(ctx, conversation, plan), nil
+	if err != nil {
+		return toolResult(Failed(err.Error())), nil
+	}
+	wait := s.waitOf(r.Follow)
+	if s.opts.Tools.disables("package_install") {
+		wait = math.MaxInt64 // with no tool that waits on for it, the call does
+	}
+	return pc.result(s.await(ctx, j, wait, p), j), nil
 }
 
-// ask gives the question as a result.
-func (c *packageCall) ask(conversation *envs.Conversation, plan *envs.Plan) *mcp.CallToolResult {
+// packageCall is one call that installs.
+type packageCall struct {
+	server  *Server
+	request packageRequest
+	canAsk  bool
+
+	// These are set when the job has its turn.
+	conversation *envs.Conversation
+	progress     func(string)
+}
+
+// task is one that does something with the environments of the conversation.
+func (c *packageCall) task(do func(ctx context.Context, j *job) Result) task {
+	return task{tool: c.request.Tool, about: strings.Join(c.request.Want.Requirements, " "), installs: true, do: func(ctx context.Context, j *job, runner Runner) Result {
+		conversation, err := environmentsOf(ctx, runner, c.request.Tool)
+		if err != nil {
+			return Refused(err.Error())
+		}
+		c.conversation, c.progress = conversation, j.line
+		if c.request.Want.Environment == "" {
+			c.request.Want.Environment, _ = conversation.Current()
+		}
+		return do(ctx, j)
+	}}
+}
+
+// environmentsOf gives the environments of the conversation to a tool that may have them.
+func environmentsOf(ctx context.Context, runner Runner, tool string) (*envs.Conversation, error) {
+	if err := runner.Permit(Request{Tool: tool}); err != nil {
+		return nil, err
+	}
+	return runner.Environments(ctx)
+}
+
+// planned makes a plan, and installs it unless the user must be asked.
+func (c *packageCall) planned() task {
+	return c.task(func(ctx context.Context, j *job) Result {
+		plan, err := c.conversation.Plan(ctx, c.request.Want, c.progress)
+		if err != nil {
+			return c.failed(ctx, err)
+		}
+		permitted, err := c.conversation.Permitted(ctx, plan)
+		switch {
+		case err != nil:
+			return c.failed(ctx, err)
+		case permitted:
+			return c.apply(ctx, plan)
+		case c.canAsk:
+			return j.asks(plan)
+		}
+		return c.leave(ctx, plan)
+	})
+}
+
+// asks has the next call that looks at the job ask the user. The result is for those that can't.
+func (j *job) asks(plan *envs.Plan) Result {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.question = plan
+	return Result{
+		Status: StatusApproval, Environment: plan.Want.Environment,
+		Reason: fmt.Sprintf("the user has to be asked: package_install with run_id=%q does. Nothing was installed", j.id),
+	}
+}
+
+// takeQuestion gives the plan that a job which is done has to ask about, once.
+func (j *job) takeQuestion() *envs.Plan {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	plan := j.question
+	if !j.isDone() || plan == nil {
+		return nil
+	}
+	j.question = nil
+	j.result.Reason = "the user was asked about this already. Nothing was installed by this run; call again with the same packages, without run_id, to have them asked anew"
+	return plan
+}
+
+// result is what a call answers that has looked at a job: its result, or its question.
+func (c *packageCall) result(r Result, j *job) *mcp.CallToolResult {
+	if !c.canAsk {
+		return toolResult(r)
+	}
+	plan := j.takeQuestion()
+	if plan == nil {
+		return toolResult(r)
+	}
 	state := c.server.pending.keep(c.request, plan)
 	return server.NewInputRequestBuilder(state).Elicit(approveInput, mcp.ElicitationParams{
-		Message: plan.Question(conversation.Index()),
+		Message: plan.Question(),
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{
@@ -119,34 +178,43 @@ func (c *packageCall) ask(conversation *envs.Conversation, plan *envs.Plan) *mcp
 	}).ToolResult()
 }
 
-// answered goes on with a plan that the user was asked about.
-func (c *packageCall) answered(ctx context.Context, conversation *envs.Conversation, state string, req mcp.CallToolRequest) Result {
-	plan := c.server.pending.take(state, c.request)
+// answered goes on with a plan that the user was asked about, or says why not.
+func (c *packageCall) answered(req mcp.CallToolRequest) (task, *Result) {
+	refused := func(why string) (task, *Result) {
+		r := Refused(why)
+		r.ofPackages = true
+		return task{}, &r
+	}
+	plan := c.server.pending.take(req.Params.RequestState, c.request)
 	if plan == nil {
-		return Refused("the answer belongs to no question that is open for exactly this call; call again without it")
+		return refused("the answer belongs to no question that is open for exactly this call; call again without it")
 	}
 	answer := server.ElicitationResponse(req.Params.InputResponses, approveInput)
 	if answer == nil || answer.Action != mcp.ElicitationResponseActionAccept {
-		return Refused("the user did not approve it; nothing was installed")
+		return refused("the user did not approve it; nothing was installed")
 	}
-	if content, ok := answer.Content.(map[string]any); ok && content["always"] == true {
-		if err := conversation.Store().Grant(ctx, plan.Want.Environment, plan.Asked()); err != nil {
+	content, _ := answer.Content.(map[string]any)
+	c.request.Want = plan.Want
+	return c.task(func(ctx context.Context, _ *job) Result {
+		if content["always"] == true {
+			if err := c.conversation.Store().Grant(ctx, plan.Want.Language, plan.Want.Environment, plan.Asked()); err != nil {
+				return c.failed(ctx, err)
+			}
+		}
+		installed, err := c.conversation.Apply(ctx, plan, c.progress)
+		if errors.Is(err, envs.ErrChanged) {
+			return Failed(err.Error() + "; what was approved does not fit any more. Call again")
+		}
+		if err != nil {
 			return c.failed(ctx, err)
 		}
-	}
-	installed, err := conversation.Apply(ctx, plan, c.progress)
-	if errors.Is(err, envs.ErrChanged) {
-		return Failed(err.Error() + "; what was approved does not fit any more. Call again")
-	}
-	if err != nil {
-		return c.failed(ctx, err)
-	}
-	return c.done(plan, installed)
+		return c.done(plan, installed)
+	}), nil
 }
 
 // leave leaves a request that the user answers on the command line.
-func (c *packageCall) leave(ctx context.Context, conversation *envs.Conversation, plan *envs.Plan) Result {
-	request, err := conversation.Leave(ctx, plan)
+func (c *packageCall) leave(ctx context.Context, plan *envs.Plan) Result {
+	request, err := c.conversation.Leave(ctx, plan)
 	if err != nil {
 		return c.failed(ctx, err)
 	}
@@ -161,19 +229,19 @@ func (c *packageCall) leave(ctx context.Context, conversation *envs.Conversation
 const maxTries = 5
 
 // apply installs what is permitted.
-func (c *packageCall) apply(ctx context.Context, conversation *envs.Conversation, plan *envs.Plan) Result {
+func (c *packageCall) apply(ctx context.Context, plan *envs.Plan) Result {
 	for try := 1; ; try++ {
 		if plan.Already || len(plan.Changes) == 0 {
 			return c.nothing(plan)
 		}
-		installed, err := conversation.Apply(ctx, plan, c.progress)
+		installed, err := c.conversation.Apply(ctx, plan, c.progress)
 		if err == nil {
 			return c.done(plan, installed)
 		}
 		if !errors.Is(err, envs.ErrChanged) || try == maxTries {
 			return c.failed(ctx, err)
 		}
-		if plan, err = conversation.Plan(ctx, c.request.Want, c.progress); err != nil {
+		if plan, err = c.conversation.Plan(ctx, c.request.Want, c.progress); err != nil {
 			return c.failed(ctx, err)
 		}
 		if len(plan.Decision.Ask) > 0 {
@@ -204,7 +272,7 @@ func (c *packageCall) done(plan *envs.Plan, installed envs.Installed) Result {
 		Status: StatusDone, Environment: plan.Want.Environment, Additive: &installed.Additive,
 		Output: setLine(plan.Want, installed) + "\n", Notes: skipped(plan),
 	}
-	if _, chosen := c.conversation.Current(); !chosen {
+	if _, chosen := c.conversation.Current(); !chosen && plan.Want.Language != envs.LanguageR {
 		result.Notes = append(result.Notes, fmt.Sprintf("where the project has a .venv, run_python takes that unless environment: %q is given", plan.Want.Environment))
 	}
 	for _, change := range installed.Changes {
@@ -233,69 +301,6 @@ func (c *packageCall) failed(ctx context.Context, err error) Result {
 		return Refused(denied.Reason)
 	}
 	return Failed(err.Error() + "; nothing was changed")
-}
-
-// look serves the actions that install nothing.
-func (c *packageCall) look(conversation *envs.Conversation) Result {
-	store := conversation.Store()
-	current, _ := conversation.Current()
-	result := Result{Status: StatusDone}
-	name := c.request.Want.Environment
-	if name == "" {
-		name = current
-	}
-	var b strings.Builder
-	switch c.request.Action {
-	case "list":
-		all, err := store.Environments()
-		if err != nil {
-			result.Notes = append(result.Notes, err.Error())
-		}
-		if !slices.ContainsFunc(all, func(e envs.Environment) bool { return e.Name == current }) {
-			all = append(all, envs.Environment{Name: current})
-		}
-		for _, e := range all {
-			fmt.Fprintf(&b, "%s: %s", e.Name, counted(len(e.Packages), "package", "packages"))
-			if e.Name == current {
-				b.WriteString(" (of this conversation)")
-			}
-			b.WriteByte('\n')
-		}
-	case "show":
-		e, err := conversation.Effective(name)
-		if err != nil {
-			return Failed(err.Error())
-		}
-		result.Environment = name
-		fmt.Fprintf(&b, "environment %q: %s\n", name, counted(len(e.Packages), "package", "packages"))
-		for _, p := range e.Packages {
-			fmt.Fprintf(&b, "%s %s\n", p.Name, p.Version)
-		}
-	case "use":
-		if err := conversation.Use(name); err != nil {
-			return Failed(err.Error())
-		}
-		result.Environment = name
-		fmt.Fprintf(&b, "the runs of this conversation have the environment %q now\n", name)
-	case "status":
-		request, err := store.Request(c.request.RequestID)
-		if errors.Is(err, fs.ErrNotExist) {
-			return Failed("request_id: there is no such request; one that was approved and used is gone")
-		}
-		if err != nil {
-			return Failed(err.Error())
-		}
-		result.RequestID, result.Environment = request.ID, request.Environment
-		fmt.Fprintf(&b, "request %s: %s (%s)\n", request.ID, request.State, list(request.Asked))
-		switch request.State {
-		case envs.Waiting:
-			fmt.Fprintf(&b, "the user answers it in a terminal: airlock approve %s\n", request.ID)
-		case envs.Approved:
-			b.WriteString("make the same call again, and it is installed\n")
-		}
-	}
-	result.Output = b.String()
-	return result
 }
 
 // canElicit reports whether the client can ask its user.

@@ -16,6 +16,12 @@ import (
 // packagesRunner is a Runner with environments whose installer is played.
 func packagesRunner(t *testing.T, allow ...string) *fakeRunner {
 	t.Helper()
+	return slowRunner(t, nil, allow...)
+}
+
+// slowRunner is one whose installer calls before with the name of each step.
+func slowRunner(t *testing.T, before func(ctx context.Context, step string) error, allow ...string) *fakeRunner {
+	t.Helper()
 	dir := t.TempDir()
 	store, err := envs.OpenStore(filepath.Join(dir, "envs"))
 	if err != nil {
@@ -32,7 +38,7 @@ func packagesRunner(t *testing.T, allow ...string) *fakeRunner {
 	}
 	c, err := envs.Begin(t.Context(), envs.Options{
 		Store: store, Packages: config, Find: envs.FindOptions{System: []string{python}},
-		Installer: &envstest.Installer{Wheels: []envstest.Wheel{wheel("six", "1.16.0"), wheel("six", "1.17.0"), wheel("needs-six", "1.0", "six>=1.16")}},
+		Installer: &envstest.Installer{Before: before, Wheels: []envstest.Wheel{wheel("six", "1.16.0"), wheel("six", "1.17.0"), wheel("needs-six", "1.0", "six>=1.16")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +165,7 @@ func TestPackageArguments(t *testing.T) {
 		{"package_install", map[string]any{"packages": []string{}}, "packages: is empty"},
 		{"package_install", map[string]any{"packages": []string{"-r /etc/passwd", "six"}}, `packages: "-r /etc/passwd": not a requirement`},
 		{"package_install", map[string]any{"packages": []string{"six"}, "environment": "../x"}, "environment: "},
-		{"package_install", map[string]any{"packages": []string{"six"}, "language": "r"}, "not supported yet"},
+		{"package_install", map[string]any{"packages": []string{"jsonlite; q()"}, "language": "r"}, "not a requirement: a name of an R package"},
 		{"package_install", map[string]any{"packages": []string{"six"}, "upgrade": "perhaps"}, "upgrade: takes true or false"},
 		{"python_env", map[string]any{"action": "delete"}, "action: takes"},
 		{"python_env", map[string]any{"action": "status"}, "request_id: is missing"},

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"airlock/envs"
 )
 
 // envArgs are the arguments of python_env.
@@ -33,7 +35,7 @@ func pythonEnv(policy Policy) tool {
 			if err := readArgs(raw, fields, &a); err != nil {
 				return packageRequest{}, err
 			}
-			r := packageRequest{Tool: "python_env", Action: a.Action, RequestID: a.RequestID}
+			r := packageRequest{Tool: "python_env", Action: a.Action, RequestID: a.RequestID, Follow: Request{Wait: -1}}
 			r.Want.Environment, r.Want.Requirements, r.Want.Reason, r.Want.Conversation = a.Environment, a.Packages, a.Reason, true
 			return r, problemsOf(checkEnvironment(a.Environment), a.check())
 		},
@@ -46,7 +48,7 @@ func (a envArgs) check() error {
 		if a.RequestID != "" {
 			return errors.New("request_id: is only for the action \"status\"")
 		}
-		return checkPackages(a.Packages)
+		return checkPackages(envs.LanguagePython, a.Packages)
 	}
 	switch {
 	case len(a.Packages) > 0 || a.Reason != "":

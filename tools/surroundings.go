@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -74,10 +75,14 @@ const stubsDir = "/run/airlock/bin"
 // installers.
 type surroundings struct {
 	tree  *envs.Tree // nil for none
+	ofR   *envs.Tree // the library of R packages; nil for none
 	stubs string
 }
 
-func (s surroundings) release() { s.tree.Release() }
+func (s surroundings) release() {
+	s.tree.Release()
+	s.ofR.Release()
+}
 
 // surround gives a run its environment: the named one; else that which the conversation chose; else, for
 // run_python, the project's .venv; else the default one, if there is anything in it. The note says why an
@@ -102,13 +107,17 @@ func (w *WorkspaceRunner) surround(ctx context.Context, r Request) (s surroundin
 	if !chosen && r.Tool == "run_python" && w.hasVenv() {
 		return s, "", nil
 	}
+	var errR error
 	s.tree, err = c.Mount(ctx, name)
+	s.ofR, errR = c.MountR(ctx, name)
+	err = errors.Join(err, errR)
 	switch {
 	case err != nil && chosen:
-		return s, "", fmt.Errorf("environment: %w", err)
+		s.release()
+		return surroundings{}, "", fmt.Errorf("environment: %w", err)
 	case err != nil:
 		return s, fmt.Sprintf("the environment %q is not used: %v", name, err), nil
-	case s.tree == nil && r.Environment != "" && r.Environment != envs.DefaultEnvironment:
+	case s.tree == nil && s.ofR == nil && r.Environment != "" && r.Environment != envs.DefaultEnvironment:
 		return s, "", fmt.Errorf("environment: there is nothing in an environment %q; package_install installs into it, python_env lists those that there are", r.Environment)
 	}
 	return s, "", nil
@@ -126,23 +135,29 @@ func (s surroundings) mounts() ([]sandbox.Mount, error) {
 	if s.stubs != "" {
 		mounts = append(mounts, sandbox.Mount{Kind: sandbox.MountBind, Source: s.stubs, Target: stubsDir})
 	}
-	if s.tree == nil {
-		return mounts, nil
-	}
-	mounts = append(mounts, sandbox.Mount{Kind: sandbox.MountBind, Source: s.tree.Root, Target: s.tree.MountPoint()})
-	for _, path := range s.tree.Show {
-		shown, err := sandbox.Show(path)
-		if err != nil {
-			return nil, err
+	for _, tree := range []*envs.Tree{s.tree, s.ofR} {
+		if tree == nil {
+			continue
 		}
-		mounts = append(mounts, shown...)
+		mounts = append(mounts, sandbox.Mount{Kind: sandbox.MountBind, Source: tree.Root, Target: tree.MountPoint()})
+		for _, path := range tree.Show {
+			shown, err := sandbox.Show(path)
+			if err != nil {
+				return nil, err
+			}
+			mounts = append(mounts, shown...)
+		}
 	}
 	return mounts, nil
 }
 
-// onPath puts the environment's programs first on PATH, and the stand-ins behind them. Nothing else is set: a
-// variable that leads Python to a place would lead an environment that the run makes for itself there too.
+// onPath puts the environment's programs first on PATH, and the stand-ins behind them, and names the library of R
+// packages. Nothing else is set: a variable that leads Python to a place would lead an environment that the run
+// makes for itself there too.
 func (s surroundings) onPath(env []string) []string {
+	if s.ofR != nil {
+		env = append(slices.Clone(env), "R_LIBS_USER="+s.ofR.MountPoint())
+	}
 	first := ""
 	if s.tree != nil {
 		first += s.tree.MountPoint() + "/bin:"

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -32,6 +33,10 @@ type Wheel struct {
 	Requires      []string
 	Files         map[string]string
 	Yanked        bool
+	// Modes are of members that are no ordinary files. Claim, if not 0, is the size in bytes that a member whose
+	// name ends in ".bin" says it unpacks to.
+	Modes map[string]fs.FileMode
+	Claim uint64
 }
 
 // File is its name.
@@ -70,7 +75,16 @@ func (w Wheel) Bytes() []byte {
 	z := zip.NewWriter(&b)
 	all := w.members()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		f, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
+		h := &zip.FileHeader{Name: name, Method: zip.Deflate}
+		if mode, ok := w.Modes[name]; ok {
+			h.SetMode(mode)
+		}
+		create := z.CreateHeader
+		if w.Claim > 0 && strings.HasSuffix(name, ".bin") {
+			h.Method, h.UncompressedSize64, h.CompressedSize64 = zip.Store, w.Claim, uint64(len(all[name]))
+			create = z.CreateRaw
+		}
+		f, err := create(h)
 		if err == nil {
 			_, err = f.Write([]byte(all[name]))
 		}
@@ -94,8 +108,8 @@ func (w Wheel) SHA256() string {
 type Installer struct {
 	// Wheels are the index. Change it only between calls.
 	Wheels []Wheel
-	// Before is called with the name of each step, and can fail it.
-	Before func(step string) error
+	// Before is called with the name of each step, and can fail it. ctx ends with the step.
+	Before func(ctx context.Context, step string) error
 
 	mu    sync.Mutex
 	steps map[string]int
@@ -112,7 +126,7 @@ func (i *Installer) Steps(name string) int {
 const Python = "3.11"
 
 // Run implements [envs.Installer].
-func (i *Installer) Run(_ context.Context, s envs.Step) (envs.Outcome, error) {
+func (i *Installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error) {
 	i.mu.Lock()
 	if i.steps == nil {
 		i.steps = map[string]int{}
@@ -120,7 +134,7 @@ func (i *Installer) Run(_ context.Context, s envs.Step) (envs.Outcome, error) {
 	i.steps[s.Name]++
 	i.mu.Unlock()
 	if i.Before != nil {
-		if err := i.Before(s.Name); err != nil {
+		if err := i.Before(ctx, s.Name); err != nil {
 			return envs.Outcome{}, err
 		}
 	}

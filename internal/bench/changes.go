@@ -23,7 +23,7 @@ func benchChanges(ctx context.Context, airlock, dir string) error {
 	for _, c := range changed {
 		var ways []*way
 		for _, files := range beside {
-			s, err := startServer(ctx, airlock, filepath.Join(dir, fmt.Sprintf("%d-%d", c.files, files)))
+			s, err := startServer(ctx, airlock, filepath.Join(dir, fmt.Sprintf("%d-%d", c.files, files)), "")
 			if err != nil {
 				return err
 			}

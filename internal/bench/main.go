@@ -1,12 +1,13 @@
 // Command bench measures what a run costs, always as pairs taken in turn within one run of the program,
 // and reports medians and their ratios: figures of one machine at one time say little by themselves.
 //
-//	go run ./internal/bench ./airlock
+//	go run ./internal/bench ./airlock [PART…]
 //
-// It asks three questions. What does run_shell add to a command that does nothing, beside starting the same
-// command bare and under bubblewrap (without an overlay, so without transactions)? And does a run that
-// changes one file cost more in a large workspace than in a small one? The second ratio has a bound, and
-// exceeding it is exit status 1. And what does a run cost that changes many files, beside cp -a of them?
+// It asks these questions, a part each, all unless some are named. start: what does run_shell add to a command that does nothing, beside starting the same
+// command bare and under bubblewrap (without an overlay, so without transactions)? size: does a run that
+// changes one file cost more in a large workspace than in a small one? That ratio has a bound, and exceeding it is
+// exit status 1. changes: what does a run cost that changes many files, beside cp -a of them? packages: what does an
+// environment of many files cost?
 package main
 
 import (
@@ -15,19 +16,24 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 )
 
 // sizeBound is what the ratio of the large workspace to the small one must stay under.
 const sizeBound = 1.3
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-AIRLOCK")
+	parts := []string{"start", "size", "changes", "packages"}
+	if len(os.Args) < 2 || slices.ContainsFunc(os.Args[2:], func(p string) bool { return !slices.Contains(parts, p) }) {
+		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-AIRLOCK [start|size|changes|packages]…")
 		os.Exit(2)
+	}
+	if len(os.Args) > 2 {
+		parts = os.Args[2:]
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	within, err := bench(ctx, os.Args[1])
+	within, err := bench(ctx, os.Args[1], parts)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -38,7 +44,7 @@ func main() {
 	}
 }
 
-func bench(ctx context.Context, airlock string) (within bool, err error) {
+func bench(ctx context.Context, airlock string, parts []string) (within bool, err error) {
 	airlock, err = filepath.Abs(airlock)
 	if err != nil {
 		return false, err
@@ -48,6 +54,7 @@ func bench(ctx context.Context, airlock string) (within bool, err error) {
 		return false, err
 	}
 	defer func() {
+		_ = removeTrees(dir) // else what is sealed can't be removed
 		if removeErr := os.RemoveAll(dir); err == nil {
 			err = removeErr
 		}
@@ -57,12 +64,24 @@ func bench(ctx context.Context, airlock string) (within bool, err error) {
 		return false, err
 	}
 	fmt.Println(host)
-	if err := benchStart(ctx, airlock, filepath.Join(dir, "start")); err != nil {
-		return false, err
+	within = true
+	for _, part := range parts {
+		dir := filepath.Join(dir, part)
+		switch part {
+		case "start":
+			err = benchStart(ctx, airlock, dir)
+		case "size":
+			var ratio float64
+			ratio, err = benchSize(ctx, airlock, dir)
+			within = ratio < sizeBound
+		case "changes":
+			err = benchChanges(ctx, airlock, dir)
+		case "packages":
+			err = benchPackages(ctx, airlock, dir)
+		}
+		if err != nil {
+			return false, err
+		}
 	}
-	ratio, err := benchSize(ctx, airlock, filepath.Join(dir, "size"))
-	if err != nil {
-		return false, err
-	}
-	return ratio < sizeBound, benchChanges(ctx, airlock, filepath.Join(dir, "changes"))
+	return within, nil
 }

@@ -12,9 +12,11 @@ const warmUps = 5
 
 // way is one of the things that are compared.
 type way struct {
-	name  string
-	do    func() error // one time
-	times []time.Duration
+	name string
+	do   func() error // one time
+	// before is done before each time, and counts nothing; nil for nothing.
+	before func() error
+	times  []time.Duration
 	// notRun says why the way can't be taken here; "" if it can.
 	notRun string
 }
@@ -25,6 +27,11 @@ func takeInTurn(rounds int, ways []*way) error {
 		for _, w := range ways {
 			if w.notRun != "" {
 				continue
+			}
+			if w.before != nil {
+				if err := w.before(); err != nil {
+					return fmt.Errorf("%s: %w", w.name, err)
+				}
 			}
 			start := time.Now()
 			if err := w.do(); err != nil {

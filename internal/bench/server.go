@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,17 +12,25 @@ import (
 	"airlock/internal/mcpclient"
 )
 
-// server is a running airlock on an empty workspace, with a home and a state directory of its own.
+// server is a running airlock on a workspace of its own, with a home and a state directory that a later one of the
+// same directory shares.
 type server struct {
 	client    *mcpclient.Client
 	workspace string
 	cmd       *exec.Cmd
 }
 
-func startServer(ctx context.Context, airlock, dir string) (*server, error) {
+// startServer starts one with a user file that holds config; "" for none.
+func startServer(ctx context.Context, airlock, dir, config string) (*server, error) {
 	workspace, home := filepath.Join(dir, "workspace"), filepath.Join(dir, "home")
 	for _, d := range []string{workspace, home} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if config != "" {
+		file := filepath.Join(home, ".config", "airlock", "config.toml")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(config), 0o600)); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,7 @@ const (
 func benchSize(ctx context.Context, airlock, dir string) (ratio float64, err error) {
 	var ways []*way
 	for _, files := range []int{smallFiles, largeFiles} {
-		s, err := startServer(ctx, airlock, filepath.Join(dir, fmt.Sprint(files)))
+		s, err := startServer(ctx, airlock, filepath.Join(dir, fmt.Sprint(files)), "")
 		if err != nil {
 			return 0, err
 		}

@@ -11,7 +11,7 @@ const startRounds = 200
 
 // benchStart compares a command that does nothing: bare, under bubblewrap, and by run_shell over stdio.
 func benchStart(ctx context.Context, airlock, dir string) error {
-	s, err := startServer(ctx, airlock, dir)
+	s, err := startServer(ctx, airlock, dir, "")
 	if err != nil {
 		return err
 	}

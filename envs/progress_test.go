@@ -1,0 +1,49 @@
+package envs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a step that goes on has written is what is told of it; it may be anything.
+func TestProgressTexts(t *testing.T) {
+	build := t.TempDir()
+	for _, tt := range []struct{ content, want string }{
+		{`{"found": 1}`, "resolving, 1 package so far"},
+		{`{"found": 12}`, "resolving, 12 packages so far"},
+		{`{"done": 3, "all": 7}`, "resolving 3 of 7 packages"},
+		{``, ""},
+		{`{"fo`, ""},
+		{`{"done": "x"}`, ""},
+		{strings.Repeat(" ", 1<<20) + `{"found": 1}`, ""},
+		{`{"found": -1}`, ""},
+	} {
+		if err := os.WriteFile(filepath.Join(build, "progress.json"), []byte(tt.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := resolving(build); got != tt.want {
+			t.Errorf("%.40q: %q, want %q", tt.content, got, tt.want)
+		}
+	}
+	if got := resolving(t.TempDir()); got != "" {
+		t.Errorf("with nothing written: %q", got)
+	}
+	if got := fetching(build, 40<<20); got != "" {
+		t.Errorf("with nothing fetched: %q", got)
+	}
+	for _, dir := range []string{"wheels", "tmp"} {
+		if err := os.Mkdir(filepath.Join(build, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(build, dir, "x"), make([]byte, 6<<20), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for size, want := range map[int64]string{40 << 20: "fetching 12.0 MiB of 40.0 MiB", 0: "fetching, 12.0 MiB so far", 8 << 20: "fetching 8.0 MiB of 8.0 MiB"} {
+		if got := fetching(build, size); got != want {
+			t.Errorf("of %d: %q, want %q", size, got, want)
+		}
+	}
+}

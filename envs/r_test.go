@@ -1,0 +1,121 @@
+package envs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestParseRRequirement(t *testing.T) {
+	for _, tt := range []struct {
+		text, canonical string
+		yes, no         []string
+	}{
+		{"jsonlite", "jsonlite", []string{"1.8.0", "0.1"}, nil},
+		{"data.table (>= 1.14)", "data.table>=1.14", []string{"1.14", "1.14.0", "1.14-1", "2"}, []string{"1.13.9", "x"}},
+		{"R6>=2.5-1", "R6>=2.5-1", []string{"2.5.1", "2.5-2"}, []string{"2.5", "2.5-0"}},
+		{"x1 != 2.0", "x1!=2.0", []string{"2.0.1", "1"}, []string{"2.0", "2-0"}},
+		{"x1 (== 1.0)", "x1==1.0", []string{"1.0"}, []string{"1"}},
+	} {
+		r, err := ParseRRequirement(tt.text)
+		if err != nil || r.String() != tt.canonical {
+			t.Errorf("%q: %q, %v; want %q", tt.text, r.String(), err, tt.canonical)
+		}
+		for want, list := range map[bool][]string{true: tt.yes, false: tt.no} {
+			for _, v := range list {
+				if r.Contains(v) != want {
+					t.Errorf("%q contains %s: %t", tt.text, v, !want)
+				}
+			}
+		}
+	}
+	for _, text := range []string{
+		"", "x", "1x", "-r", "a b", "a/b", "jsonlite; system('x')", "jsonlite@1.0", "a.", "jsonlite (>= 1.0", "jsonlite >= 1.0)", "jsonlite>=", "jsonlite>=1..2", "jsonlite\n", " jsonlite", "jsonlite ~= 1.0",
+		"https://index.test/x.tar.gz", "github::a/b", "../x", strings.Repeat("a", 200), "j\u0131sonlite",
+	} {
+		if r, err := ParseRRequirement(text); err == nil {
+			t.Errorf("%q is taken for %v", text, r)
+		}
+	}
+}
+
+// What is installed stays as long as it satisfies what is required; R and the host bring what need not be
+// installed; and what can't be is named, with what needs it.
+func TestResolveR(t *testing.T) {
+	row := func(name, version, requires string) rRow {
+		return rRow{Name: name, Version: version, Requires: requires, File: name + "_" + version + ".tar.gz"}
+	}
+	index := rIndex{
+		Packages: []rRow{
+			row("low", "1.1", "R (>= 3.5), methods"), row("high", "2.1", "low (>= 1.0-1), stats, Matrix (>= 1.5)"), row("newer", "1.0", "low (>= 9)"), row("lost", "1.0", "nosuch"),
+			row("round", "1.0", "trip"), row("trip", "1.0", "round"), row("odd", "1.0", "low (> 1"), row("needs11", "1.0", "low (>= 1.1)"), row("matrix2", "1.0", "Matrix (>= 2)"), row("Matrix", "2.0", ""),
+			row("spoken", "1.0\nfine", ""),
+			{Name: "placed", Version: "1.0", File: "../x.tar.gz"},
+		},
+		System: []rRow{{Name: "methods", Version: "4.2.2"}, {Name: "stats", Version: "4.2.2"}, {Name: "Matrix", Version: "1.5-3"}},
+	}
+	digest := strings.Repeat("a", 64)
+	old := Package{Name: "low", Version: "1.0-2", SHA256: digest, Wheel: "low_1.0-2.tar.gz"}
+	for _, tt := range []struct {
+		asked, set, fresh string
+		have              []Package
+		upgrade           bool
+	}{
+		{"high", "high 2.1, low 1.1", "high low", nil, false},
+		{"high", "high 2.1, low 1.0-2", "high", []Package{old}, false},
+		{"low", "low 1.0-2", "", []Package{old}, false},
+		{"low", "low 1.1", "low", []Package{old}, true},
+		{"needs11", "low 1.1, needs11 1.0", "low needs11", []Package{old}, false},
+		{"round", "round 1.0, trip 1.0", "round trip", nil, false},
+		{"matrix2", "Matrix 2.0, matrix2 1.0", "Matrix matrix2", nil, false},
+		{"round low", "low 1.0-2, round 1.0, trip 1.0", "round trip", []Package{old}, false},
+		{"newer", "the repository has low 1.1, and low>=9 is asked for (needed by newer)", "", nil, false},
+		{"lost", "the repository has no package nosuch for this R (needed by lost)", "", nil, false},
+		{"low>=3", "the repository has low 1.1, and low>=3 is asked for", "", nil, false},
+		{"High", "the repository has no package High for this R", "", nil, false},
+		{"spoken", "the repository's entry of spoken can't be read", "", nil, false},
+		{"placed", "the repository's entry of placed can't be read", "", nil, false},
+		{"odd", "the repository's entry of odd can't be read", "", nil, false},
+	} {
+		asked, err := parseAllIn(LanguageR, strings.Fields(tt.asked))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, fresh, err := resolveR(index, asked, Environment{Language: LanguageR, Packages: tt.have}, tt.upgrade)
+		got := shortSet(set)
+		if err != nil {
+			got = err.Error()
+		}
+		names := map[string]bool{}
+		for _, r := range fresh {
+			names[r.Name] = true
+		}
+		wanted := strings.Fields(tt.fresh)
+		for _, name := range wanted {
+			if !names[name] {
+				t.Errorf("%s: %s is not fetched", tt.asked, name)
+			}
+		}
+		if got != tt.set || len(names) != len(wanted) {
+			t.Errorf("%s on %s, upgrade %t: %q, fetched %v; want %q", tt.asked, shortSet(tt.have), tt.upgrade, got, names, tt.set)
+		}
+	}
+	order := shortSet(inOrder([]Package{{Name: "aa", Requires: []string{"zz>=1"}, Version: "1"}, {Name: "zz", Version: "1", Requires: []string{"mm"}}, {Name: "mm", Version: "1"}}))
+	if order != "mm 1, zz 1, aa 1" {
+		t.Errorf("built in the order %s", order)
+	}
+}
+
+// A file that is not what the index says was torn on its way.
+func TestMD5OfR(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x_1.0.tar.gz")
+	if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for sum, ok := range map[string]bool{"": true, "9dd4e461268c8034f5c8564e155c67a6": true, "9DD4E461268C8034F5C8564E155C67A6": true, strings.Repeat("0", 32): false} {
+		if err := checkMD5(file, rRow{Name: "x", Version: "1.0", File: "x_1.0.tar.gz", MD5: sum}); (err == nil) != ok {
+			t.Errorf("%q: %v", sum, err)
+		}
+	}
+}
