@@ -32,6 +32,7 @@ func commands() []command {
 		diffCommand(),
 		undoCommand(),
 		landCommand(),
+		cleanCommand(),
 		policyCommand(),
 		trustCommand(),
 		allowCommand(),

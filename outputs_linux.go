@@ -38,7 +38,7 @@ func (o *outputs) make() error {
 		return err
 	}
 	defer all.Close()
-	if err := sweepAll(base); err != nil {
+	if _, _, err := sweepAll(base, false); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid()))
@@ -55,40 +55,58 @@ func (o *outputs) make() error {
 
 // clear removes what servers left behind that were killed.
 func (o *outputs) clear() error {
+	_, _, err := o.sweep(false)
+	return err
+}
+
+// sweep is clear, and says of how many servers that is, and how many bytes. With dryRun nothing is removed.
+func (o *outputs) sweep(dryRun bool) (servers int, bytes int64, err error) {
 	base := filepath.Join(o.state, "output")
 	if _, err := os.Lstat(base); errors.Is(err, os.ErrNotExist) {
-		return nil
+		return 0, 0, nil
 	}
 	all, err := locked(filepath.Join(base, "lock"), unix.LOCK_EX)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	defer all.Close()
-	return sweepAll(base)
+	return sweepAll(base, dryRun)
 }
 
 // sweepAll sweeps each directory in base, whose lock is held.
-func sweepAll(base string) error {
+func sweepAll(base string, dryRun bool) (servers int, bytes int64, err error) {
 	entries, err := os.ReadDir(base)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	for _, e := range entries {
-		if e.IsDir() {
-			sweep(filepath.Join(base, e.Name()))
+		if !e.IsDir() {
+			continue
+		}
+		if size, gone := sweepOne(filepath.Join(base, e.Name()), dryRun); gone {
+			servers, bytes = servers+1, bytes+size
 		}
 	}
-	return nil
+	return servers, bytes, nil
 }
 
-// sweep removes a directory whose server is gone. What can't be removed now can be the next time.
-func sweep(dir string) {
+// sweepOne removes a directory whose server is gone. What can't be removed now can be the next time.
+func sweepOne(dir string, dryRun bool) (bytes int64, gone bool) {
 	lock, err := locked(filepath.Join(dir, "lock"), unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil {
-		return
+		return 0, false
 	}
 	defer lock.Close()
-	_ = os.RemoveAll(dir)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			bytes += info.Size()
+		}
+	}
+	if !dryRun {
+		_ = os.RemoveAll(dir)
+	}
+	return bytes, true
 }
 
 // locked opens a lock file and takes the lock, which the kernel gives back when the file is closed.

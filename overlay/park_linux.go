@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -99,7 +98,7 @@ func (t *Txn) wait(ctx context.Context, c *collector, report Report) error {
 	if err := t.w.writeWaiting(t.dir, r); err != nil {
 		return err
 	}
-	if err := t.w.writePlace(); err != nil {
+	if err := t.w.notePlace(); err != nil {
 		return err
 	}
 	base := t.w.scratch.base
@@ -143,25 +142,4 @@ func (p plan) preview() Report {
 	}
 	r.sort()
 	return r
-}
-
-// placeName is the file, in the workspace's part of the state directory, that says for which workspace
-// runs wait, and where: neither follows from the other, and each can be gone.
-const placeName = "place"
-
-type recordedPlace struct {
-	Workspace rawPath `json:"workspace"`
-	Layers    rawPath `json:"layers"`
-}
-
-func (w *Workspace) writePlace() error {
-	text, err := json.Marshal(recordedPlace{rawPath(w.root.path), rawPath(w.scratch.base.path)})
-	if err != nil {
-		return err
-	}
-	const beside = placeName + ".new"
-	if err := w.own.write(beside, text, w.config.Durable); err != nil {
-		return err
-	}
-	return w.own.fail("rename", beside, unix.Renameat(w.own.fd, beside, w.own.fd, placeName))
 }

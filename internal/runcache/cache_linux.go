@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -193,10 +192,6 @@ func (c *Cache) shrink() {
 	for i, e := range entries {
 		sizes[i], _ = usage(context.Background(), filepath.Join(c.Files(), e.Name()))
 	}
-	trash := filepath.Join(c.dir, "trash")
-	if err := os.MkdirAll(trash, 0o700); err != nil {
-		return
-	}
 	for total > c.limit/4*3 {
 		largest := -1
 		for i, size := range sizes {
@@ -207,44 +202,23 @@ func (c *Cache) shrink() {
 		if largest < 0 {
 			break
 		}
-		// Out of sight at once; a directory must be writable to get another parent.
-		name := filepath.Join(c.Files(), entries[largest].Name())
-		makeWritable(unix.AT_FDCWD, name)
-		if err := os.Rename(name, filepath.Join(trash, fmt.Sprintf("%d-%d", time.Now().UnixNano(), largest))); err == nil {
+		if c.discard(entries[largest].Name()) == nil {
 			total -= sizes[largest]
 		}
 		sizes[largest] = 0
 	}
-	_ = removeAll(trash)
+	_ = removeAll(c.trash())
 	_, _ = c.measure(context.Background())
 }
 
-// sweep removes the caches of workspaces that are gone. Nothing depends on its success.
-func sweep(all string) {
-	entries, err := os.ReadDir(all)
-	if err != nil {
-		return
+func (c *Cache) trash() string { return filepath.Join(c.dir, "trash") }
+
+// discard puts what has a name at the first level out of sight of runs, at once.
+func (c *Cache) discard(name string) error {
+	if err := os.MkdirAll(c.trash(), 0o700); err != nil {
+		return err
 	}
-	for _, e := range entries {
-		dir := filepath.Join(all, e.Name())
-		workspace, err := os.ReadFile(filepath.Join(dir, "workspace"))
-		if err != nil || !strings.HasPrefix(string(workspace), "/") {
-			continue
-		}
-		if _, err := os.Lstat(string(workspace)); !errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		info, err := os.Stat(filepath.Join(dir, "lock"))
-		if err != nil || time.Since(info.ModTime()) < unusedFor {
-			continue
-		}
-		lock, err := os.Open(filepath.Join(dir, "lock"))
-		if err != nil {
-			continue
-		}
-		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = removeAll(dir)
-		}
-		lock.Close()
-	}
+	name = filepath.Join(c.Files(), name)
+	makeWritable(unix.AT_FDCWD, name) // a directory must be writable to get another parent
+	return os.Rename(name, filepath.Join(c.trash(), strconv.FormatInt(time.Now().UnixNano(), 10)))
 }

@@ -34,3 +34,6 @@ func (*Cache) Grown(context.Context, func(bytes int64)) {}
 
 // Close does nothing.
 func (*Cache) Close() {}
+
+// Clean finds nothing.
+func Clean(context.Context, string, string, bool) ([]Cleaned, error) { return nil, nil }
