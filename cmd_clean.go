@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -260,7 +259,5 @@ func (f *cleaned) print(w io.Writer) error {
 }
 
 func (f *cleaned) printJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(f)
+	return printJSON(w, f)
 }

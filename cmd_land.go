@@ -58,7 +58,7 @@ func land(ctx context.Context, a app, w *overlay.Workspace, run string) error {
 	var which *overlay.NotWaitingError
 	if errors.As(err, &which) && run == "" && len(which.Waiting) > 0 {
 		waiting, listErr := w.Waiting(ctx)
-		return errors.Join(printWaiting(a.stdout, waiting), listErr, err)
+		return errors.Join(printWaiting(a.stdout, a.paint(), waiting), listErr, err)
 	}
 	if err != nil {
 		return err

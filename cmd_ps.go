@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -88,9 +87,7 @@ func printRunsJSON(w io.Writer, runs []control.Run) error {
 	if runs == nil {
 		runs = []control.Run{}
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
+	return printJSON(w, struct {
 		Runs []control.Run `json:"runs"`
 	}{runs})
 }

@@ -42,6 +42,7 @@ func commands() []command {
 		envsCommand(),
 		doctorCommand(),
 		clientCommand(),
+		completionCommand(),
 		versionCommand(),
 		helpCommand(),
 	}
