@@ -34,6 +34,16 @@ type edgeServer struct {
 // serveAtEdge starts one with runs that go side by side, and initializes it.
 func serveAtEdge(t *testing.T) *edgeServer {
 	t.Helper()
+	s := startServer(t, "AIRLOCK_LIMITS_RUNS=20", "AIRLOCK_WORKSPACE_ORDER=parallel")
+	s.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"edge","version":"1"}}}`)
+	s.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	s.next()
+	return s
+}
+
+// startServer starts one, with more variables.
+func startServer(t *testing.T, env ...string) *edgeServer {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -48,8 +58,8 @@ func serveAtEdge(t *testing.T) *edgeServer {
 	s.cmd = &exec.Cmd{Path: self, Args: []string{"airlock", "serve", "--workspace", s.workspace, "--log-level", "error"}, Stderr: os.Stderr}
 	s.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "XDG_STATE_HOME=" + s.state,
-		"AIRLOCK_LIMITS_RUNS=20", "AIRLOCK_WORKSPACE_ORDER=parallel",
 	}
+	s.cmd.Env = append(s.cmd.Env, env...)
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +76,6 @@ func serveAtEdge(t *testing.T) *edgeServer {
 		_ = s.cmd.Wait()
 	})
 	s.lines = bufio.NewReaderSize(s.out, 1<<20)
-	s.send(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"edge","version":"1"}}}`)
-	s.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	s.next()
 	return s
 }
 
