@@ -189,7 +189,7 @@ func (f *cleaned) workspace(one overlay.Cleaned) {
 		f.Kept = append(f.Kept, with(cleanUndo, 0, "everything: "+one.Kept))
 	}
 	if one.Waiting > 0 {
-		f.Kept = append(f.Kept, with(cleanUndo, 0, counted(one.Waiting, "run")+" waiting for review (airlock land, airlock land --discard)"))
+		f.Kept = append(f.Kept, with("review", 0, counted(one.Waiting, "run")+" waiting for review (airlock land, airlock land --discard)"))
 	}
 }
 
@@ -234,7 +234,11 @@ func (f *cleaned) print(w io.Writer) error {
 	}
 	width := len(did)
 	line := func(did string, item cleanedItem) {
-		fmt.Fprintf(&b, "%-*s  %-6s  %9s  %s", width, did, item.Kind, inSize(item.Bytes), item.What)
+		size := ""
+		if item.Bytes > 0 {
+			size = inSize(item.Bytes)
+		}
+		fmt.Fprintf(&b, "%-*s  %-6s  %9s  %s", width, did, item.Kind, size, item.What)
 		if item.Workspace != "" {
 			fmt.Fprintf(&b, ", %s", item.Workspace)
 		}

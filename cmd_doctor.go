@@ -219,6 +219,9 @@ func (d diagnosis) print(w io.Writer, p paint) error {
 			fmt.Fprintf(&b, "      mend: %s\n", strings.ReplaceAll(c.Mend, "\n", "\n            "))
 		}
 	}
+	if len(d.Held) > 0 {
+		b.WriteString("\nLimits:\n")
+	}
 	for _, limit := range slices.Sorted(maps.Keys(d.Held)) {
 		switch by := d.Held[limit]; {
 		case limit == "disk" && by == sandbox.Watched:
@@ -232,6 +235,9 @@ func (d diagnosis) print(w io.Writer, p paint) error {
 		default:
 			fmt.Fprintf(&b, "      the limit on %s is held by nothing on this host\n", limit)
 		}
+	}
+	if len(d.Waiting) > 0 {
+		b.WriteString("\nWaiting for review:\n")
 	}
 	for _, waiting := range d.Waiting {
 		waiting.print(&b)

@@ -46,8 +46,11 @@ In a directory that you don't mind, to begin with:
     airlock client NAME              what makes your client start airlock
 
 `)
-	for _, c := range commands() {
-		fmt.Fprintf(a.stdout, "  %-10s %s\n", c.name, c.summary)
+	for _, g := range groups() {
+		fmt.Fprintf(a.stdout, "%s:\n", g.title)
+		for _, c := range g.commands {
+			fmt.Fprintf(a.stdout, "  %-11s %s\n", c.name, c.summary)
+		}
 	}
 	fmt.Fprint(a.stdout, `
 Configuration: flags, AIRLOCK_SECTION_KEY variables, the project's .airlock.toml

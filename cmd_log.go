@@ -46,6 +46,9 @@ longer kept, is marked so. What waits for review comes before, with what would l
 			if *asJSON {
 				return printLogJSON(a.stdout, waiting, landings)
 			}
+			if len(waiting)+len(landings) == 0 {
+				fmt.Fprintln(a.stderr, "airlock: no run has landed in this workspace")
+			}
 			if err := printWaiting(a.stdout, a.paint(), waiting); err != nil {
 				return err
 			}
