@@ -62,13 +62,15 @@ func (s *Server) Stop(ctx context.Context, id string) (known bool, err error) {
 }
 
 // start makes a job of a call with good arguments, which p is told of, and begins it.
-func (s *Server) start(c call, r Request, req mcp.CallToolRequest, p *progress) (*job, error) {
+func (s *Server) start(ctx context.Context, c call, r Request, req mcp.CallToolRequest, p *progress) (*job, error) {
+	called := ctx
 	ctx, cancel := context.WithCancelCause(c.conversation)
 	j, err := s.jobs.add(r, c.ticket, cancel)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
+	j.awaited(called)
 	j.watch(p)
 	go func() {
 		defer cancel(nil)
@@ -103,6 +105,9 @@ func (s *Server) work(ctx context.Context, c call, j *job, r Request, req mcp.Ca
 	place := s.places.take()
 	defer place.leave()
 	if err := place.wait(ctx); err != nil {
+		return never
+	}
+	if j.unwanted() {
 		return never
 	}
 	j.turn()
@@ -191,6 +196,7 @@ func (s *Server) follow(ctx context.Context, c call, r Request) Result {
 		}
 		return j.read(r.Offset)
 	}
+	j.awaited(ctx)
 	return s.await(ctx, j, s.waitOf(r), p)
 }
 
