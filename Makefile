@@ -3,6 +3,7 @@
 # make test     the tests that any machine with Go can run; lists what it did not run
 # make check    everything, as CI runs it; as root it also plays the ordinary user CHECK_USER
 # make posix    programs in a run against the same programs bare: CPython's tests, git, random calls
+# make conformance  the protocol's public suite and MCP Inspector, from npm: some minutes, and not part of check
 # make bench    what a run costs, as ratios
 # make fuzz     every fuzz target for FUZZTIME each
 
@@ -74,6 +75,12 @@ clients: build
 	testdata/clients/oneshot/run ./airlock
 	$(GO) run ./testdata/clients/go ./airlock
 	testdata/clients/typescript/run ./airlock
+
+# Hundreds of megabytes of npm packages, and a new node where the host's is old.
+.PHONY: conformance
+conformance: build
+	testdata/clients/conformance/run
+	testdata/clients/inspector/run ./airlock
 
 cases: build
 	.ci/cases $(CASES)

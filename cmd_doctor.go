@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -43,7 +42,7 @@ if they are not.
 		}
 		d := diagnose(ctx, s.user, a.environ)
 		d.wait(s.places.state)
-		print := d.print
+		print := func(w io.Writer) error { return d.print(w, a.paint()) }
 		if *asJSON {
 			print = d.printJSON
 		}
@@ -206,12 +205,12 @@ func refusedByStrict(held map[string]string) error {
 	return nil
 }
 
-func (d diagnosis) print(w io.Writer) error {
+func (d diagnosis) print(w io.Writer, p paint) error {
 	var b strings.Builder
 	for _, c := range d.Checks {
-		mark := "ok  "
+		mark := p.in(green, "ok  ")
 		if !c.OK {
-			mark = "FAIL"
+			mark = p.in(red, "FAIL")
 		}
 		fmt.Fprintf(&b, "%s  %s: %s\n", mark, c.Name, c.Detail)
 		if !c.OK && c.Promise != "" {
@@ -220,6 +219,9 @@ func (d diagnosis) print(w io.Writer) error {
 		if c.Mend != "" {
 			fmt.Fprintf(&b, "      mend: %s\n", strings.ReplaceAll(c.Mend, "\n", "\n            "))
 		}
+	}
+	if len(d.Held) > 0 {
+		b.WriteString("\nLimits:\n")
 	}
 	for _, limit := range slices.Sorted(maps.Keys(d.Held)) {
 		switch by := d.Held[limit]; {
@@ -235,19 +237,22 @@ func (d diagnosis) print(w io.Writer) error {
 			fmt.Fprintf(&b, "      the limit on %s is held by nothing on this host\n", limit)
 		}
 	}
+	if len(d.Waiting) > 0 {
+		b.WriteString("\nWaiting for review:\n")
+	}
 	for _, waiting := range d.Waiting {
 		waiting.print(&b)
 	}
 	switch {
 	case !d.Possible:
-		fmt.Fprintf(&b, "\nNo run is possible: %s\n", d.Cause)
+		fmt.Fprintf(&b, "\n%s %s\n", p.in(red, "No run is possible:"), d.Cause)
 		if d.Mend != "" {
 			fmt.Fprintf(&b, "mend: %s\n", d.Mend)
 		}
 	case d.Backend == "direct":
 		b.WriteString("\nRuns are possible, and NOT sandboxed: sandbox.backend is \"direct\".\n")
 	default:
-		fmt.Fprintf(&b, "\nRuns are possible: %s\n", d.isolation())
+		fmt.Fprintf(&b, "\n%s %s\n", p.in(green, "Runs are possible:"), d.isolation())
 		for _, r := range d.Refused {
 			fmt.Fprintf(&b, "%s does not work here: %s\n", r.Name, strings.ReplaceAll(r.Cause, "\n", "; "))
 		}
@@ -287,7 +292,5 @@ func (r waitingRuns) print(b *strings.Builder) {
 }
 
 func (d diagnosis) printJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(d)
+	return printJSON(w, d)
 }

@@ -15,21 +15,29 @@ import (
 func envsCommand() command {
 	c := command{
 		name:    "envs",
-		args:    "[revoke GRANT]",
+		args:    "[--json | revoke GRANT]",
 		summary: "the environments with their packages, and the standing grants",
 		help: `Lists the named environments, what each holds, and what you allowed with "always".
 A grant that is revoked permits nothing any more; what was installed stays.
 
     airlock envs
     airlock envs revoke 7f3a09c1
+
+Flags:
+    --json             print the list as JSON
 `,
 	}
 	c.run = func(ctx context.Context, a app, args []string) int {
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+		asJSON := flags.Bool("json", false, "")
 		if status, done := parseFlags(a, c, flags, args); done {
 			return status
 		}
 		switch {
+		case flags.NArg() == 0 && *asJSON:
+			return withStore(a, func(s *envs.Store) error { return printEnvironmentsJSON(a.stdout, s) })
+		case *asJSON:
+			return usageError(a, c, "--json is for the list")
 		case flags.NArg() == 0:
 			return withStore(a, func(s *envs.Store) error { return printEnvironments(a.stdout, s) })
 		case flags.Arg(0) != "revoke" || flags.NArg() != 2:
@@ -69,4 +77,13 @@ func printEnvironments(w io.Writer, s *envs.Store) error {
 	}
 	_, writeErr := io.WriteString(w, b.String())
 	return errors.Join(err, grantsErr, writeErr)
+}
+
+func printEnvironmentsJSON(w io.Writer, s *envs.Store) error {
+	all, err := s.Environments()
+	grants, grantsErr := s.Grants()
+	return errors.Join(err, grantsErr, printJSON(w, struct {
+		Environments []envs.Environment `json:"environments"`
+		Grants       []envs.Grant       `json:"grants"`
+	}{append([]envs.Environment{}, all...), append([]envs.Grant{}, grants...)}))
 }

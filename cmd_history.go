@@ -131,7 +131,10 @@ review it shows what would land now. Names and control characters are escaped.
 		if done {
 			return status
 		}
-		return flags.with(a, func(w *overlay.Workspace) error { return w.Diff(ctx, run, a.stdout) })
+		return flags.with(a, func(w *overlay.Workspace) error {
+			out, flush := a.paint().diff(a.stdout)
+			return errors.Join(w.Diff(ctx, run, out), flush())
+		})
 	}
 	return c
 }

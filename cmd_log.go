@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -48,20 +47,23 @@ longer kept, is marked so. What waits for review comes before, with what would l
 			if *asJSON {
 				return printLogJSON(a.stdout, waiting, landings)
 			}
-			if err := printWaiting(a.stdout, waiting); err != nil {
+			if len(waiting)+len(landings) == 0 {
+				fmt.Fprintln(a.stderr, "airlock: no run has landed in this workspace")
+			}
+			if err := printWaiting(a.stdout, a.paint(), waiting); err != nil {
 				return err
 			}
-			return printLog(a.stdout, landings)
+			return printLog(a.stdout, a.paint(), landings)
 		})
 	}
 	return c
 }
 
 // printWaiting writes two lines a run that waits.
-func printWaiting(w io.Writer, waiting []overlay.Waiting) error {
+func printWaiting(w io.Writer, p paint, waiting []overlay.Waiting) error {
 	var b strings.Builder
 	for _, r := range waiting {
-		b.WriteString(r.Run)
+		b.WriteString(p.in(bold, r.Run))
 		if !r.Time.IsZero() {
 			fmt.Fprintf(&b, "  %s", r.Time.Local().Format("2006-01-02 15:04:05"))
 		}
@@ -69,25 +71,25 @@ func printWaiting(w io.Writer, waiting []overlay.Waiting) error {
 			fmt.Fprintf(&b, "  %s", overlay.Quote(r.What))
 		}
 		if r.Fault != nil {
-			fmt.Fprintf(&b, "  (waits)\n    %s\n", r.Fault)
+			fmt.Fprintf(&b, "  %s\n    %s\n", p.in(yellow, "(waits)"), r.Fault)
 			continue
 		}
-		fmt.Fprintf(&b, "  (waits, holds %s)\n    %s\n", units.Size(r.Bytes).Rounded(), strings.TrimPrefix(r.Report.Summary(), "workspace: "))
+		fmt.Fprintf(&b, "  %s\n    %s\n", p.in(yellow, "(waits, holds "+units.Size(r.Bytes).Rounded()+")"), strings.TrimPrefix(r.Report.Summary(), "workspace: "))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // printLog writes two lines a run.
-func printLog(w io.Writer, landings []overlay.Landing) error {
+func printLog(w io.Writer, p paint, landings []overlay.Landing) error {
 	var b strings.Builder
 	for _, l := range landings {
-		fmt.Fprintf(&b, "%s  %s", l.Run, l.Time.Local().Format("2006-01-02 15:04:05"))
+		fmt.Fprintf(&b, "%s  %s", p.in(bold, l.Run), l.Time.Local().Format("2006-01-02 15:04:05"))
 		if l.What != "" {
 			fmt.Fprintf(&b, "  %s", overlay.Quote(l.What))
 		}
 		if l.State != "kept" {
-			fmt.Fprintf(&b, "  (%s)", l.State)
+			b.WriteString("  " + p.in(yellow, "("+l.State+")"))
 		}
 		did := strings.TrimPrefix(l.Report.Summary(), "workspace: ")
 		if l.State == "damaged" {
@@ -145,9 +147,7 @@ func printLogJSON(w io.Writer, waiting []overlay.Waiting, landings []overlay.Lan
 	for _, l := range landings {
 		write(l, nil)
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(document)
+	return printJSON(w, document)
 }
 
 func literals(paths []string) []string {

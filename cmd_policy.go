@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -115,7 +114,5 @@ func printPolicyJSON(w io.Writer, o opened) error {
 		}
 		document.Values = append(document.Values, value{key.name, v, o.settings.originsOf(key)})
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(document)
+	return printJSON(w, document)
 }

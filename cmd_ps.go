@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -49,10 +48,13 @@ flags:
 			printError(a.stderr, err)
 			status = exitFailed
 		}
-		if *asJSON {
+		switch {
+		case *asJSON:
 			err = printRunsJSON(a.stdout, runs)
-		} else {
+		case len(runs) > 0:
 			err = printRuns(a.stdout, runs, time.Now())
+		default:
+			fmt.Fprintln(a.stderr, "airlock: no run goes on")
 		}
 		if err != nil {
 			printError(a.stderr, err)
@@ -65,9 +67,6 @@ flags:
 
 // printRuns writes a line a run.
 func printRuns(w io.Writer, runs []control.Run, now time.Time) error {
-	if len(runs) == 0 {
-		return nil
-	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RUN\tFOR\tWORKSPACE\tWHAT")
 	for _, r := range runs {
@@ -88,9 +87,7 @@ func printRunsJSON(w io.Writer, runs []control.Run) error {
 	if runs == nil {
 		runs = []control.Run{}
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
+	return printJSON(w, struct {
 		Runs []control.Run `json:"runs"`
 	}{runs})
 }

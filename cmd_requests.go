@@ -16,16 +16,21 @@ import (
 func requestsCommand() command {
 	c := command{
 		name:    "requests",
+		args:    "[--json]",
 		summary: "package requests that wait for you, or have your answer",
 		help: `Lists the package requests of all conversations, the oldest first: what was asked for,
 the whole set that it leads to, and the model's reason. airlock approve and airlock
 deny answer one.
 
     airlock requests
+
+Flags:
+    --json             print it as JSON
 `,
 	}
 	c.run = func(_ context.Context, a app, args []string) int {
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+		asJSON := flags.Bool("json", false, "")
 		if status, done := parseFlags(a, c, flags, args); done {
 			return status
 		}
@@ -34,7 +39,10 @@ deny answer one.
 		}
 		return withStore(a, func(s *envs.Store) error {
 			all, err := s.Requests()
-			return errors.Join(printRequests(a.stdout, all), err)
+			if *asJSON {
+				return errors.Join(printJSON(a.stdout, map[string][]envs.Request{"requests": append([]envs.Request{}, all...)}), err)
+			}
+			return errors.Join(printRequests(a.stdout, a.paint(), all), err)
 		})
 	}
 	return c
@@ -165,13 +173,13 @@ func approve(ctx context.Context, s *envs.Store, id string, always bool, out io.
 }
 
 // printRequests writes a paragraph a request.
-func printRequests(w io.Writer, all []envs.Request) error {
+func printRequests(w io.Writer, p paint, all []envs.Request) error {
 	var b strings.Builder
 	if len(all) == 0 {
 		b.WriteString("No package request waits.\n")
 	}
 	for _, r := range all {
-		fmt.Fprintf(&b, "%s  %s  %s\n", r.ID, r.Created.Local().Format("2006-01-02 15:04:05"), r.State)
+		fmt.Fprintf(&b, "%s  %s  %s\n", p.in(bold, r.ID), r.Created.Local().Format("2006-01-02 15:04:05"), r.State)
 		for line := range strings.Lines(printable(r.Question) + "\n") {
 			b.WriteString("    " + line)
 		}

@@ -21,29 +21,30 @@ type command struct {
 	run     func(ctx context.Context, a app, args []string) int
 }
 
+// group is the commands for one purpose.
+type group struct {
+	title    string
+	commands []command
+}
+
+// groups lists the subcommands as the help does.
+func groups() []group {
+	return []group{
+		{"Runs", []command{serveCommand(), runCommand(), psCommand(), stopCommand()}},
+		{"What they changed", []command{logCommand(), diffCommand(), undoCommand(), landCommand(), cleanCommand()}},
+		{"What they may", []command{policyCommand(), trustCommand(), allowCommand()}},
+		{"Packages", []command{requestsCommand(), approveCommand(), denyCommand(), envsCommand()}},
+		{"Setting up", []command{doctorCommand(), clientCommand(), completionCommand(), versionCommand(), helpCommand()}},
+	}
+}
+
 // commands lists the subcommands in the order of the help.
 func commands() []command {
-	return []command{
-		serveCommand(),
-		runCommand(),
-		psCommand(),
-		stopCommand(),
-		logCommand(),
-		diffCommand(),
-		undoCommand(),
-		landCommand(),
-		policyCommand(),
-		trustCommand(),
-		allowCommand(),
-		requestsCommand(),
-		approveCommand(),
-		denyCommand(),
-		envsCommand(),
-		doctorCommand(),
-		clientCommand(),
-		versionCommand(),
-		helpCommand(),
+	var all []command
+	for _, g := range groups() {
+		all = append(all, g.commands...)
 	}
+	return all
 }
 
 // run finds the subcommand and returns the exit status of the process.

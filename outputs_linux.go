@@ -39,7 +39,7 @@ func (o *outputs) make() error {
 		return err
 	}
 	defer all.Unlock()
-	if err := sweepAll(base); err != nil {
+	if _, _, err := sweepAll(base, false); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid()))
@@ -56,40 +56,58 @@ func (o *outputs) make() error {
 
 // clear removes what servers left behind that were killed.
 func (o *outputs) clear() error {
+	_, _, err := o.sweep(false)
+	return err
+}
+
+// sweep is clear, and says of how many servers that is, and how many bytes. With dryRun nothing is removed.
+func (o *outputs) sweep(dryRun bool) (servers int, bytes int64, err error) {
 	base := filepath.Join(o.state, "output")
 	if _, err := os.Lstat(base); errors.Is(err, os.ErrNotExist) {
-		return nil
+		return 0, 0, nil
 	}
 	all, err := filelock.Wait(context.Background(), filepath.Join(base, "lock"), filelock.Alone)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	defer all.Unlock()
-	return sweepAll(base)
+	return sweepAll(base, dryRun)
 }
 
 // sweepAll sweeps each directory in base, whose lock is held.
-func sweepAll(base string) error {
+func sweepAll(base string, dryRun bool) (servers int, bytes int64, err error) {
 	entries, err := os.ReadDir(base)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	for _, e := range entries {
-		if e.IsDir() {
-			sweep(filepath.Join(base, e.Name()))
+		if !e.IsDir() {
+			continue
+		}
+		if size, gone := sweepOne(filepath.Join(base, e.Name()), dryRun); gone {
+			servers, bytes = servers+1, bytes+size
 		}
 	}
-	return nil
+	return servers, bytes, nil
 }
 
-// sweep removes a directory whose server is gone. What can't be removed now can be the next time.
-func sweep(dir string) {
+// sweepOne removes a directory whose server is gone. What can't be removed now can be the next time.
+func sweepOne(dir string, dryRun bool) (bytes int64, gone bool) {
 	lock, err := filelock.Try(filepath.Join(dir, "lock"), filelock.Alone)
 	if err != nil {
-		return
+		return 0, false
 	}
 	defer lock.Unlock()
-	_ = os.RemoveAll(dir)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			bytes += info.Size()
+		}
+	}
+	if !dryRun {
+		_ = os.RemoveAll(dir)
+	}
+	return bytes, true
 }
 
 func (o *outputs) close() error {

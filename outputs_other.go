@@ -14,4 +14,6 @@ func (o *outputs) file(string) (*os.File, error) { return nil, errors.ErrUnsuppo
 
 func (o *outputs) clear() error { return nil }
 
+func (o *outputs) sweep(bool) (int, int64, error) { return 0, 0, nil }
+
 func (o *outputs) close() error { return nil }

@@ -13,7 +13,7 @@ func TestREADMEShowsClientBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range clients() {
-		block := c.block("/usr/local/bin/airlock", "/home/you/project", false)
+		block := c.block(c.entry("/usr/local/bin/airlock", "/home/you/project", false))
 		indented := "    " + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n    ") + "\n"
 		if !strings.Contains(string(text), "<code>airlock client "+c.name+"</code>") || !strings.Contains(string(text), indented) {
 			t.Errorf("README.md lacks the block of %s:\n%s", c.name, indented)

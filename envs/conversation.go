@@ -74,7 +74,7 @@ func Begin(ctx context.Context, o Options) (*Conversation, error) {
 	if c.mostBytes <= 0 {
 		c.mostBytes = 16 << 30
 	}
-	_ = c.store.Collect(ctx, keepUnused) // what it could not remove is tried again
+	_, _ = c.store.Collect(ctx, keepUnused, false) // what it could not remove is tried again
 	var err error
 	c.lock, err = filelock.Try(c.store.path("conversations", c.id+".lock"), filelock.Alone)
 	return c, err

@@ -461,8 +461,18 @@ func TestCollecting(t *testing.T) {
 		}
 		return n
 	}
-	if err := c.Store().Collect(t.Context(), 0); err != nil {
-		t.Fatal(err)
+	want := envs.Garbage{Layers: 1, Wheels: 1, Trees: 1}
+	for _, dryRun := range []bool{true, false} {
+		got, err := c.Store().Collect(t.Context(), 0, dryRun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.Bytes = got.Bytes; got.Bytes == 0 || got != want {
+			t.Errorf("dry run %t: %+v, want %+v and some bytes", dryRun, got, want)
+		}
+		if dryRun && (count("layers") != 2 || count("wheels") != 2) {
+			t.Error("a dry run removed something")
+		}
 	}
 	if l, wheels, trees := count("layers"), count("wheels"), count("trees"); l != 1 || wheels != 1 || trees != 1 {
 		t.Errorf("%d layers, %d wheels, %d trees are left, want one of each", l, wheels, trees)
@@ -471,7 +481,7 @@ func TestCollecting(t *testing.T) {
 		t.Errorf("a tree in use is gone: %v", err)
 	}
 	tree.Release()
-	if err := c.Store().Collect(t.Context(), 0); err != nil {
+	if _, err := c.Store().Collect(t.Context(), 0, false); err != nil {
 		t.Fatal(err)
 	}
 	if n := count("trees"); n != 0 {

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"airlock/internal/filelock"
 )
@@ -144,100 +142,4 @@ func removeTree(dir string) error {
 		return nil
 	})
 	return os.RemoveAll(dir)
-}
-
-// Collect removes what nothing uses any more: installations of dead servers at once, layers, trees and
-// wheels that no environment and no conversation names once they are older than keep.
-func (s *Store) Collect(ctx context.Context, keep time.Duration) error {
-	l, err := s.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Unlock()
-	s.collectWork()
-	used, err := s.used()
-	if err != nil {
-		return err // what can't be read may name any of them
-	}
-	old := func(path string) bool {
-		info, err := os.Lstat(path)
-		return err == nil && time.Since(info.ModTime()) > keep
-	}
-	for _, kind := range []string{"layers", "wheels", "trees"} {
-		entries, err := os.ReadDir(s.path(kind))
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			dir := s.path(kind, e.Name())
-			if !isDigest(e.Name()) || used[e.Name()] || !old(dir) {
-				continue
-			}
-			if kind == "trees" {
-				s.collectTree(e.Name())
-				continue
-			}
-			_ = removeTree(dir) // what stays is tried again
-		}
-	}
-	return nil
-}
-
-// collectWork removes the installations whose server is gone, and the conversations.
-func (s *Store) collectWork() {
-	for _, kind := range []string{"work", "conversations"} {
-		entries, _ := os.ReadDir(s.path(kind))
-		for _, e := range entries {
-			id, _, _ := strings.Cut(e.Name(), ".")
-			if !isID(id) {
-				continue
-			}
-			path := s.path(kind, id+".lock")
-			held, err := filelock.Try(path, filelock.Alone)
-			if err != nil {
-				continue
-			}
-			_ = removeTree(s.path(kind, id))
-			_ = os.Remove(s.path(kind, id+".json"))
-			_ = os.Remove(path)
-			held.Unlock()
-		}
-	}
-}
-
-// collectTree removes a tree unless somebody has a lease on it.
-func (s *Store) collectTree(digest string) {
-	path := s.path("trees", digest+".lease")
-	held, err := filelock.Try(path, filelock.Alone)
-	if err != nil {
-		return
-	}
-	defer held.Unlock()
-	_ = removeTree(s.path("trees", digest))
-	_ = os.Remove(path)
-}
-
-// used are the digests of what environments and conversations name.
-func (s *Store) used() (map[string]bool, error) {
-	named, err := s.allEnvironments()
-	if err != nil {
-		return nil, err
-	}
-	bound, err := documents[binding](s.path("conversations"))
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range bound {
-		named = append(named, b.Extra)
-	}
-	used := map[string]bool{}
-	for _, e := range named {
-		for _, l := range e.Layers {
-			used[l] = true
-		}
-		for _, p := range e.Packages {
-			used[p.SHA256] = true
-		}
-	}
-	return used, nil
 }

@@ -20,8 +20,12 @@ func (w *Workspace) awayPlaces() []*scratch {
 	if w.scratch.base.path == places[0].base.path {
 		places = nil
 	}
-	name := "airlock-" + strconv.Itoa(os.Geteuid()) + "-" + id
-	return append(places, &scratch{base: &tree{path: filepath.Join("/dev/shm", name)}, own: true})
+	return append(places, &scratch{base: &tree{path: shmPlace(id)}, own: true})
+}
+
+// shmPlace is the one in memory.
+func shmPlace(id string) string {
+	return filepath.Join("/dev/shm", "airlock-"+strconv.Itoa(os.Geteuid())+"-"+id)
 }
 
 // openAway goes on to the next place that can hold layers; false if there is none left. Transactions that

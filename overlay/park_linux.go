@@ -98,7 +98,7 @@ func (t *Txn) wait(ctx context.Context, c *collector, report Report) error {
 	if err := t.w.writeWaiting(t.dir, r); err != nil {
 		return err
 	}
-	if err := t.w.writePlace(); err != nil {
+	if err := t.w.notePlace(); err != nil {
 		return err
 	}
 	base := t.w.scratch.base

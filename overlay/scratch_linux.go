@@ -60,12 +60,12 @@ type scratch struct {
 
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
 // makes this server's directory. beside allows the place beside the workspace.
-func openScratch(ctx context.Context, root *tree, owner inode, id, state string, doubt, beside bool) (*scratch, error) {
+func openScratch(ctx context.Context, root *tree, owner inode, state string, doubt, beside bool) (*scratch, error) {
 	mode, foreign := scratchMode(owner)
 	var causes []error
 	for _, c := range []*scratch{
 		{base: &tree{path: filepath.Join(state, "layers")}},
-		{base: &tree{path: filepath.Join(filepath.Dir(root.path), besidePrefix+id)}, own: true},
+		{base: &tree{path: besidePlace(root.path)}, own: true},
 		{base: &tree{path: filepath.Join(root.path, insideName)}, own: true, inside: true},
 	} {
 		if c.own && !c.inside && !beside {
@@ -82,6 +82,11 @@ func openScratch(ctx context.Context, root *tree, owner inode, id, state string,
 		causes = append(causes, err)
 	}
 	return nil, fmt.Errorf("overlay: no place for layers on the filesystem of %s: %w", root.path, errors.Join(causes...))
+}
+
+// besidePlace is the place beside a workspace.
+func besidePlace(workspace string) string {
+	return filepath.Join(filepath.Dir(workspace), besidePrefix+workspaceID(workspace))
 }
 
 // scratchMode is the mode of the directories on the way to a layer, and whether somebody else's runs use it.

@@ -7,30 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 )
-
-// placeName is the file, in the workspace's part of the state directory, that says for which workspace
-// runs wait, and where: neither follows from the other, and each can be gone.
-const placeName = "place"
-
-type recordedPlace struct {
-	Workspace rawPath `json:"workspace"`
-	Layers    rawPath `json:"layers"`
-}
-
-func (w *Workspace) writePlace() error {
-	text, err := json.Marshal(recordedPlace{rawPath(w.root.path), rawPath(w.scratch.base.path)})
-	if err != nil {
-		return err
-	}
-	const beside = placeName + ".new"
-	if err := w.own.write(beside, text, w.config.Durable); err != nil {
-		return err
-	}
-	return w.own.fail("rename", beside, unix.Renameat(w.own.fd, beside, w.own.fd, placeName))
-}
 
 // WaitingIn says of every workspace of a state directory what waits for review, also of those that are
 // not there any more. What can't be told of is in the error, beside the rest.

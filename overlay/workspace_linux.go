@@ -2,8 +2,6 @@ package overlay
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -96,9 +94,7 @@ func (w *Workspace) open(stateDir string) (err error) {
 	if w.trusted, err = ctimeTrusted(w.root); err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(w.root.path))
-	id := hex.EncodeToString(sum[:8])
-	w.state = filepath.Join(stateDir, "workspaces", id)
+	w.state = filepath.Join(stateDir, "workspaces", workspaceID(w.root.path))
 	mode := os.FileMode(0o700)
 	if rootRights() && w.id.uid != 0 {
 		mode = 0o711
@@ -123,13 +119,13 @@ func (w *Workspace) open(stateDir string) (err error) {
 			w.scratch, err = w.openViews(doubt)
 			return err
 		}
-		if w.scratch, err = openScratch(context.Background(), w.root, w.id, id, w.state, doubt, !w.isGit); err != nil {
+		if w.scratch, err = openScratch(context.Background(), w.root, w.id, w.state, doubt, !w.isGit); err != nil {
 			return err
 		}
 		if holdsLayers(w.scratch.server, w.root) != nil {
 			w.openAway()
 		}
-		return nil
+		return w.notePlace()
 	})
 }
 

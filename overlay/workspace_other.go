@@ -113,6 +113,12 @@ func (w *Workspace) DiscardWaiting(ctx context.Context, run string) (Report, err
 // WaitingIn returns nothing.
 func WaitingIn(stateDir string) ([]WaitingRuns, error) { return nil, nil }
 
+// Clean finds nothing.
+func Clean(ctx context.Context, o CleanOptions) ([]Cleaned, error) { return nil, nil }
+
+// CleanCaches finds nothing.
+func CleanCaches(ctx context.Context, o CleanOptions) ([]CleanedCache, error) { return nil, nil }
+
 // Refuse changes nothing.
 func (w *Workspace) Refuse(lower string) bool { return false }
 

@@ -32,8 +32,9 @@ type job struct {
 	seen     int64     // bytes of the output that a result has shown
 	shown    bool      // a result has shown all of it, to its end
 	watched  []*progress
-	last     string     // what line was told last
-	question *envs.Plan // what the user has to be asked, as long as they were not
+	wanted   []func() bool // by the calls that wait for it: false once the client has cancelled one
+	last     string        // what line was told last
+	question *envs.Plan    // what the user has to be asked, as long as they were not
 	result   Result
 }
 
@@ -90,11 +91,29 @@ func (j *job) release() {
 	}
 }
 
+// awaited notes that a call waits for the job, which has not had its turn. ctx is the call's.
+func (j *job) awaited(ctx context.Context) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.running {
+		return
+	}
+	j.wanted = append(j.wanted, func() bool { return !errors.Is(context.Cause(ctx), errCancelled) })
+}
+
+// unwanted reports whether a call that waits for the job was cancelled. The call ends the job by itself, but that can
+// take a moment, in which the job's turn must not begin: a cancellation that was read before counts.
+func (j *job) unwanted() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.wanted, func(wanted func() bool) bool { return !wanted() })
+}
+
 // turn notes that the job has its turn.
 func (j *job) turn() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.running, j.since = true, time.Now()
+	j.running, j.since, j.wanted = true, time.Now(), nil
 	if j.free {
 		j.ticket.leave()
 	}

@@ -63,13 +63,15 @@ func (s *Server) Stop(ctx context.Context, id string) (known bool, err error) {
 
 // start makes a job of a call with good arguments, which p is told of, and begins it. The job is in the queue
 // by t.
-func (s *Server) start(c call, t *ticket, what task, req mcp.CallToolRequest, p *progress) (*job, error) {
+func (s *Server) start(ctx context.Context, c call, t *ticket, what task, req mcp.CallToolRequest, p *progress) (*job, error) {
+	called := ctx
 	ctx, cancel := context.WithCancelCause(c.conversation)
 	j, err := s.jobs.add(what, t, cancel)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
+	j.awaited(called)
 	j.watch(p)
 	go func() {
 		defer cancel(nil)
@@ -105,6 +107,9 @@ func (s *Server) work(ctx context.Context, c call, j *job, what task, req mcp.Ca
 	place := s.places.take()
 	defer place.leave()
 	if err := place.wait(ctx); err != nil {
+		return never
+	}
+	if j.unwanted() {
 		return never
 	}
 	j.turn()
@@ -203,6 +208,7 @@ func (s *Server) follow(ctx context.Context, c call, r Request) Result {
 		}
 		return j.read(r.Offset)
 	}
+	j.awaited(ctx)
 	return s.await(ctx, j, s.waitOf(r), p)
 }
 

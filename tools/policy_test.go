@@ -36,6 +36,11 @@ func TestTextsAreShort(t *testing.T) {
 		if n := len(p.instructions()); n >= 2048 {
 			t.Errorf("the instructions have %d bytes with %+v", n, p)
 		}
+		p.Packages, p.Cache = true, true
+		if n := len(p.instructions()); n >= 2048 {
+			t.Errorf("the instructions have %d bytes with packages, a cache and %+v", n, p)
+		}
+		p.Packages, p.Cache = false, false
 		p.Notes = []string{strings.Repeat("A long note. ", 200)}
 		for _, tool := range offered(Config{}, p) {
 			if n := len(tool.Description); n >= 2048 {

@@ -1,6 +1,6 @@
 // client.mjs AIRLOCK WORKSPACE: the official SDK's client starts the server, lists its tools, validates
-// them as the SDK does, and runs one. It throws, and so exits with status 1, if anything is not as it
-// must be.
+// them as the SDK does, runs one, follows one by its progress, and cancels one. It throws, and so exits with
+// status 1, if anything is not as it must be.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -31,5 +31,28 @@ assert.equal(result.structuredContent.status, "exited");
 assert.deepEqual(result.structuredContent.workspace.added, ["made.txt"]);
 assert.equal(readFileSync(`${workspace}/made.txt`, "utf8"), "from the client\n");
 
+// Each note of progress starts the client's timeout anew: the call takes longer than that and ends well.
+const notes = [];
+const slow = await client.callTool(
+  { name: "run_shell", arguments: { command: "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 1; done" } },
+  undefined,
+  { onprogress: (note) => notes.push(note), timeout: 6000, resetTimeoutOnProgress: true },
+);
+assert.equal(slow.structuredContent.status, "exited");
+assert(notes.length >= 3, `${notes.length} notes of progress`);
+for (const [i, note] of notes.entries()) {
+  assert(i === 0 || note.progress > notes[i - 1].progress, JSON.stringify(notes));
+}
+
+// A cancelled call leaves nothing, and the next one is served.
+const abort = new AbortController();
+const cancelled = client.callTool({ name: "run_shell", arguments: { command: "echo no > cancelled.txt; sleep 1000" } }, undefined, {
+  signal: abort.signal,
+  onprogress: () => abort.abort(new Error("cancelled by the test")),
+});
+await assert.rejects(cancelled, /cancelled by the test/);
+const after = await client.callTool({ name: "run_shell", arguments: { command: "ls" } });
+assert.equal(after.structuredContent.output, "made.txt\n");
+
 await client.close();
-console.log(`ok  \ttypescript client: ${names.length} tools, one run`);
+console.log(`ok  \ttypescript client: ${names.length} tools, a run, ${notes.length} notes of progress, a cancelled run`);

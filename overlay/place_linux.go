@@ -1,0 +1,35 @@
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// placeName is the file, in the workspace's part of the state directory, that says which workspace that is
+// and where its layers and its history are: neither follows from the other, and each can be gone.
+const placeName = "place"
+
+type recordedPlace struct {
+	Workspace rawPath `json:"workspace"`
+	Layers    rawPath `json:"layers"`
+}
+
+// notePlace writes it down, unless that was done already.
+func (w *Workspace) notePlace() error {
+	text, err := json.Marshal(recordedPlace{rawPath(w.root.path), rawPath(w.scratch.base.path)})
+	if err != nil {
+		return err
+	}
+	if was, err := os.ReadFile(filepath.Join(w.state, placeName)); err == nil && bytes.Equal(was, text) {
+		return nil
+	}
+	const beside = placeName + ".new"
+	if err := w.own.write(beside, text, w.config.Durable); err != nil {
+		return err
+	}
+	return w.own.fail("rename", beside, unix.Renameat(w.own.fd, beside, w.own.fd, placeName))
+}

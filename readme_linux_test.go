@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestREADMESession plays the session by hand that the README shows, with a server.
+func TestREADMESession(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sandboxHere(); err != nil {
+		if slices.Contains(strings.Split(*require, ","), "userns") {
+			t.Fatal("-require=userns: ", err)
+		}
+		t.Skip(err)
+	}
+	s := startServer(t)
+	typed, came := 0, 0
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		if request, ok := strings.CutPrefix(line, "    > "); ok {
+			s.send(request)
+			typed++
+		}
+		if shown, ok := strings.CutPrefix(line, "    < "); ok {
+			got, err := s.lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(shown), "…", ".*") + "\n$"
+			if !regexp.MustCompile(pattern).MatchString(got) {
+				t.Errorf("the README shows\n%s\nand the server says\n%s", shown, got)
+			}
+			came++
+		}
+	}
+	if typed < 6 || came < 5 {
+		t.Errorf("the README shows %d messages and %d answers", typed, came)
+	}
+	s.in.Close()
+	if err := s.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
