@@ -19,16 +19,16 @@ import (
 )
 
 // The test binary is the program too: under the name of a sandbox's init or janitor, which a run in a
-// script starts, and as the command airlock of the scripts.
+// script starts, and as the command airlock of the scripts. As egress-client it is a Go program that a run executes.
 func TestMain(m *testing.M) {
 	if sandbox.Main() {
 		return
 	}
-	testscript.Main(m, map[string]func(){"airlock": main})
+	testscript.Main(m, map[string]func(){"airlock": main, "egress-client": egressClient})
 }
 
 // require turns the skip of what this host can't do into a failure: -require=userns.
-var require = flag.String("require", "", "comma-separated list of what must not be skipped: userns, bwrap")
+var require = flag.String("require", "", "comma-separated list of what must not be skipped: userns, bwrap, programs, egress")
 
 // sandboxHere tries to build a sandbox.
 var sandboxHere = sync.OnceValue(func() error {
