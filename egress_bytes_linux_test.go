@@ -20,7 +20,7 @@ import (
 	"airlock/tools"
 )
 
-var egressMiB = flag.Int64("egress-mib", 32, "how many MiB TestEgressBytes moves by each way and in each direction; 1024 is a GiB")
+var egressMiB = flag.Int64("egress-mib", 16, "how many MiB TestEgressBytes moves by each way and in each direction; 1024 is a GiB")
 
 // farSide is a server that [egressMove] talks to.
 type farSide struct {
@@ -186,7 +186,7 @@ func moveBytes(t *testing.T, f *farSide, runner tools.Runner) {
 	for _, load := range []struct {
 		connections int
 		size        int64
-	}{{1, *egressMiB << 20}, {200, 100_000}} {
+	}{{1, *egressMiB << 20}, {200, 20_000}} {
 		sum, err := egressSum(io.LimitReader(egressStream(), load.size))
 		if err != nil {
 			t.Fatal(err)
