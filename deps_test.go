@@ -52,6 +52,7 @@ var imports = map[string]struct {
 
 // testImports says what tests of a package may import beside, and what for.
 var testImports = map[string]map[string]string{
+	"":        {"internal/mcpclient": "a server is killed while its runs have connections"},
 	"overlay": {"internal/mcpclient": "runs of a server race with editors, as a client starts them"},
 }
 
