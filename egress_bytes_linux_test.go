@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,6 +203,12 @@ func moveBytes(t *testing.T, f *farSide, runner tools.Runner) {
 
 // holdConnections has a thousand connections open at a time.
 func holdConnections(t *testing.T, f *farSide, runner tools.Runner) {
+	// A run gets three quarters of those that half of the server's descriptors are enough for, six each.
+	const enough = 1000 * 4 / 3 * 6 * 2
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < enough+100 {
+		lacksForEgress(t, fmt.Errorf("this process may open %d files (%v): too few for a thousand connections of a run", limit.Cur, err))
+	}
 	for _, byProxy := range []bool{false, true} {
 		f.most.Store(0)
 		move(t, f, runner, byProxy, "-n 1000 hold", "1000 times held")
