@@ -93,14 +93,24 @@ func look(t *testing.T, state string) belongings {
 // realRunner opens a runner as a server does, for a new workspace of a new person.
 func realRunner(t *testing.T, edit func(*settings)) (runner tools.Runner, state, workspace string) {
 	t.Helper()
+	return configuredRunner(t, "", edit)
+}
+
+// configuredRunner is realRunner for a person whose file has the given text.
+func configuredRunner(t *testing.T, config string, edit func(*settings)) (runner tools.Runner, state, workspace string) {
+	t.Helper()
 	if err := sandboxHere(); err != nil {
 		if slices.Contains(strings.Split(*require, ","), "userns") {
 			t.Fatal("-require=userns: ", err)
 		}
 		t.Skip("no sandbox can be built here: ", err)
 	}
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	environ := []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
-	s, err := commonFlags{}.setUp(environ)
+	s, err := commonFlags{config: file}.setUp(environ)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,14 @@ import (
 	"airlock/sandbox"
 )
 
-// The test binary is the program too, as the command airlock of the scripts.
+// The test binary is the program too, as the command airlock of the scripts. As egress-client it is a Go program that a
+// run executes.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"airlock": main})
+	testscript.Main(m, map[string]func(){"airlock": main, "egress-client": egressClient})
 }
 
 // require turns the skip of what this host can't do into a failure: -require=userns.
-var require = flag.String("require", "", "comma-separated list of what must not be skipped: userns, bwrap")
+var require = flag.String("require", "", "comma-separated list of what must not be skipped: userns, bwrap, programs, egress")
 
 // sandboxHere tries to build a sandbox.
 var sandboxHere = sync.OnceValue(func() error {

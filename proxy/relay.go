@@ -51,16 +51,41 @@ type relaying struct {
 
 // pass copies one direction to its end, and passes the end on.
 func (r *relaying) pass(to, from net.Conn) {
-	_, err := io.Copy(to, from)
+	err := moveAll(to, from)
 	switch {
 	case err == nil:
 		_ = closeWrite(to) // an error means that the other side is gone, which its own direction tells
 	case broken(r.client):
 		r.abort()
 	default:
-		// The destination broke off. Its own direction ends by that, after the last that it had to say.
+		// The destination broke off. If it is not its own direction that tells, that one ends by it as well, after the last
+		// that it had to say. The other one would wait for a client that waits for an answer.
 		r.failed.Store(true)
+		if from == r.server {
+			waitSent(r.client, lastWords)
+			r.abort()
+		}
 	}
+}
+
+// moveAll copies one direction, and has the kernel do it where it can: between the sockets themselves.
+func moveAll(to, from net.Conn) error {
+	if early, ok := from.(*earlyConn); ok {
+		from = early.Conn
+		if _, err := to.Write(early.early); err != nil {
+			return err
+		}
+	}
+	_, err := io.Copy(below(to), from)
+	return err
+}
+
+// below is a connection without what has been read of it already.
+func below(c net.Conn) net.Conn {
+	if early, ok := c.(*earlyConn); ok {
+		return early.Conn
+	}
+	return c
 }
 
 // abort ends both connections at once.
@@ -116,7 +141,7 @@ func closeWrite(c net.Conn) error {
 
 // reset ends a connection so that the other side learns that it did not end well.
 func reset(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := below(c).(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
 	c.Close()

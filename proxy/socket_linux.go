@@ -49,7 +49,7 @@ func originalDestination(conn *net.TCPConn) (netip.AddrPort, error) {
 
 // broken reports whether a connection was reset.
 func broken(conn net.Conn) bool {
-	tcp, ok := conn.(*net.TCPConn)
+	tcp, ok := below(conn).(*net.TCPConn)
 	if !ok {
 		return false
 	}
@@ -65,7 +65,7 @@ func broken(conn net.Conn) bool {
 
 // waitSent waits until the other side has taken what was written, at most for d.
 func waitSent(conn net.Conn, d time.Duration) {
-	tcp, ok := conn.(*net.TCPConn)
+	tcp, ok := below(conn).(*net.TCPConn)
 	if !ok {
 		return
 	}

@@ -84,11 +84,7 @@ func TestChoose(t *testing.T) {
 
 func TestChildChoose(t *testing.T) {
 	condition := childArgument(t)
-	if !strings.HasPrefix(condition, "filtered: ") { // or else this process was executed by makeCondition
-		if err := makeCondition(t, condition); err != nil {
-			t.Fatal(err)
-		}
-	}
+	inCondition(t, condition)
 	// The rights that made the condition are not an ordinary user's, and bubblewrap refuses to start with them. They
 	// are the thread's.
 	runtime.LockOSThread()
@@ -96,6 +92,17 @@ func TestChildChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	reportToParent(t, report(Choose(t.Context(), patience)))
+}
+
+// inCondition makes the condition, unless this process was executed by makeCondition.
+func inCondition(t *testing.T, which string) {
+	t.Helper()
+	if strings.HasPrefix(which, "filtered: ") {
+		return
+	}
+	if err := makeCondition(t, which); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // makeCondition makes this process one on a host that is set up like that.
@@ -108,6 +115,10 @@ func makeCondition(t *testing.T, which string) error {
 		},
 		"filter of mounts":   {{"fsopen", unix.SYS_FSOPEN, unix.SYS_FSOPEN, unix.EPERM, nil}},
 		"no mount interface": {{"fsopen", unix.SYS_FSOPEN, unix.SYS_FSOPEN, unix.ENOSYS, nil}},
+		"no nf_tables": {{
+			"socket", unix.SYS_SOCKET, 198, unix.EPROTONOSUPPORT,
+			[]condition{argIn(0, unix.AF_NETLINK), argIn(2, unix.NETLINK_NETFILTER)},
+		}},
 	}
 	switch which {
 	case "none":

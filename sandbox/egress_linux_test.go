@@ -170,3 +170,40 @@ func testProbeEgress(t *testing.T, n Backend) {
 		t.Error(err)
 	}
 }
+
+// A kernel without nf_tables refuses runs that need a network, with the mend, and no others. The filter returns what
+// such a kernel does.
+func TestEgressWithoutNftables(t *testing.T) {
+	newBackend(t, "bwrap")
+	got := map[string]withoutNftables{}
+	runChild(t, child("TestChildWithoutNftables", "no nf_tables", 0), &got)
+	for _, name := range backendNames {
+		if r := got[name]; r.Plain != "" || r.Op != "redirect the run's connections" ||
+			!strings.Contains(r.Cause, "protocol not supported") || !strings.Contains(r.Hint, "load the kernel modules nf_tables and nft_redir") {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// withoutNftables is what a child reports of one backend.
+type withoutNftables struct {
+	Plain           string // why a run without a network is refused
+	Op, Cause, Hint string // and one with a network
+}
+
+func TestChildWithoutNftables(t *testing.T) {
+	inCondition(t, childArgument(t))
+	report := map[string]withoutNftables{}
+	for _, name := range backendNames {
+		b := newBackend(t, name)
+		var r withoutNftables
+		if err := b.Probe(t.Context()); err != nil {
+			r.Plain = err.Error()
+		}
+		if e := new(SetupError); errors.As(isolating(b).ProbeEgress(t.Context()), &e) {
+			r.Op, r.Cause, r.Hint = e.Op, e.Err.Error(), e.Hint
+		}
+		report[name] = r
+	}
+	reportToParent(t, report)
+}

@@ -7,7 +7,7 @@
 // command bare and under bubblewrap (without an overlay, so without transactions)? size: does a run that
 // changes one file cost more in a large workspace than in a small one? That ratio has a bound, and exceeding it is
 // exit status 1. changes: what does a run cost that changes many files, beside cp -a of them? packages: what does an
-// environment of many files cost?
+// environment of many files cost? egress: how fast do a run's connections open and move bytes, beside direct ones?
 package main
 
 import (
@@ -23,9 +23,20 @@ import (
 const sizeBound = 1.3
 
 func main() {
-	parts := []string{"start", "size", "changes", "packages"}
+	roles := map[string]func([]string) error{ // of benchEgress, which starts this program for them
+		"client": client,
+		"relay":  func(args []string) error { return relay(args[0]) },
+	}
+	if len(os.Args) > 2 && roles[os.Args[1]] != nil {
+		if err := roles[os.Args[1]](os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	parts := []string{"start", "size", "changes", "packages", "egress"}
 	if len(os.Args) < 2 || slices.ContainsFunc(os.Args[2:], func(p string) bool { return !slices.Contains(parts, p) }) {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-AIRLOCK [start|size|changes|packages]…")
+		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-AIRLOCK [start|size|changes|packages|egress]…")
 		os.Exit(2)
 	}
 	if len(os.Args) > 2 {
@@ -44,6 +55,7 @@ func main() {
 	}
 }
 
+// bench asks the questions of the parts. within tells whether the ratio that has a bound is under it.
 func bench(ctx context.Context, airlock string, parts []string) (within bool, err error) {
 	airlock, err = filepath.Abs(airlock)
 	if err != nil {
@@ -78,6 +90,8 @@ func bench(ctx context.Context, airlock string, parts []string) (within bool, er
 			err = benchChanges(ctx, airlock, dir)
 		case "packages":
 			err = benchPackages(ctx, airlock, dir)
+		case "egress":
+			err = benchEgress(ctx, airlock, dir)
 		}
 		if err != nil {
 			return false, err
