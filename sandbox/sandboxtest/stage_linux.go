@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -298,7 +299,18 @@ func dirIn(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(d) })
+	t.Cleanup(func() {
+		// What overlayfs makes in its work directory nobody but root may look into, and remove.
+		_ = filepath.WalkDir(d, func(name string, e fs.DirEntry, err error) error {
+			if e != nil && e.IsDir() {
+				_ = os.Chmod(name, 0o700)
+			}
+			return nil
+		})
+		if err := os.RemoveAll(d); err != nil {
+			t.Error(err)
+		}
+	})
 	return d
 }
 
