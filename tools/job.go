@@ -90,6 +90,13 @@ func (j *job) release() {
 	}
 }
 
+// isWaitedFor reports whether no call has answered without the job yet.
+func (j *job) isWaitedFor() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.free
+}
+
 // turn notes that the job has its turn.
 func (j *job) turn() {
 	j.mu.Lock()

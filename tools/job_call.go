@@ -62,8 +62,8 @@ func (s *Server) Stop(ctx context.Context, id string) (known bool, err error) {
 }
 
 // start makes a job of a call with good arguments, which p is told of, and begins it. The job is in the queue
-// by t.
-func (s *Server) start(c call, t *ticket, what task, req mcp.CallToolRequest, p *progress) (*job, error) {
+// by t. asking is the context of the call.
+func (s *Server) start(asking context.Context, c call, t *ticket, what task, req mcp.CallToolRequest, p *progress) (*job, error) {
 	ctx, cancel := context.WithCancelCause(c.conversation)
 	j, err := s.jobs.add(what, t, cancel)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) start(c call, t *ticket, what task, req mcp.CallToolRequest, p 
 	go func() {
 		defer cancel(nil)
 		defer s.jobs.forget()
-		result := s.work(ctx, c, j, what, req)
+		result := s.work(ctx, asking, c, j, what, req)
 		if errors.Is(context.Cause(ctx), errByUser) && result.Status == StatusCancelled {
 			result.Notes = append(result.Notes, errByUser.Error())
 		}
@@ -91,7 +91,7 @@ func (s *Server) start(c call, t *ticket, what task, req mcp.CallToolRequest, p 
 }
 
 // work does a job in its turn.
-func (s *Server) work(ctx context.Context, c call, j *job, what task, req mcp.CallToolRequest) (result Result) {
+func (s *Server) work(ctx, asking context.Context, c call, j *job, what task, req mcp.CallToolRequest) (result Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.panicked(what.tool, p)
@@ -106,6 +106,9 @@ func (s *Server) work(ctx context.Context, c call, j *job, what task, req mcp.Ca
 	defer place.leave()
 	if err := place.wait(ctx); err != nil {
 		return never
+	}
+	if j.isWaitedFor() && asking.Err() != nil {
+		return never // the call was cancelled, and who waits for the job has not come to say so yet
 	}
 	j.turn()
 	c.room(ctx)

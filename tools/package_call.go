@@ -53,7 +53,7 @@ func (s *Server) packageCall(ctx context.Context, c call, t tool, req mcp.CallTo
 			c.ticket.leave()
 			place = s.queue.take()
 		}
-		j, err = s.start(c, place, what, req, p)
+		j, err = s.start(ctx, c, place, what, req, p)
 		if err == nil && place != c.ticket {
 			j.release()
 		}
@@ -64,7 +64,7 @@ func (s *Server) packageCall(ctx context.Context, c call, t tool, req mcp.CallTo
 		}
 		return pc.result(result, j), nil
 	default:
-		j, err = s.start(c, c.ticket, pc.planned(), req, p)
+		j, err = s.start(ctx, c, c.ticket, pc.planned(), req, p)
 	}
 	if err != nil {
 		return toolResult(Failed(err.Error())), nil

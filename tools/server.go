@@ -130,7 +130,7 @@ func (s *Server) serve(ctx context.Context, c call, r Request, req mcp.CallToolR
 	}
 	p := startProgress(c.token, s.every, c.notify)
 	defer p.stop()
-	j, err := s.start(c, c.ticket, s.running(r), req, p)
+	j, err := s.start(ctx, c, c.ticket, s.running(r), req, p)
 	if err != nil {
 		return Failed(err.Error())
 	}
