@@ -19,6 +19,7 @@ type job struct {
 	tool     string
 	about    string // what it runs or installs
 	installs bool   // it has no output, and nothing to land
+	goesOn   string // the line on the workspace as long as it goes on
 	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed when result is final
 	asked    time.Time
@@ -42,6 +43,7 @@ type job struct {
 type task struct {
 	tool, about string
 	installs    bool
+	goesOn      string // see job
 	do          func(ctx context.Context, j *job, runner Runner) Result
 }
 
@@ -210,7 +212,7 @@ func (j *job) state() (r Result, done bool) {
 			r.Notes[0] += ": " + j.last
 		}
 	} else {
-		r.WorkspaceLine = "workspace: nothing landed yet; the run goes on, and lands when it ends well"
+		r.WorkspaceLine = j.goesOn
 	}
 	if j.running {
 		r.DurationMS = time.Since(j.since).Milliseconds()

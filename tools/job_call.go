@@ -128,7 +128,7 @@ func (s *Server) work(ctx context.Context, c call, j *job, what task, req mcp.Ca
 
 // running is the task of a call that runs something.
 func (s *Server) running(r Request) task {
-	return task{tool: r.Tool, about: r.Command + r.Code + r.File, do: func(ctx context.Context, j *job, runner Runner) Result {
+	return task{tool: r.Tool, about: r.Command + r.Code + r.File, goesOn: s.opts.Policy.goesOn(), do: func(ctx context.Context, j *job, runner Runner) Result {
 		r.ID = j.id
 		r.Printing = func(out *Output) {
 			if s.opts.OutputFile != nil {

@@ -44,7 +44,7 @@ func (js *jobs) add(what task, t *ticket, cancel context.CancelCauseFunc) (*job,
 	for slices.ContainsFunc(js.all, func(j *job) bool { return j.id == id }) {
 		id = NewRunID()
 	}
-	j := &job{id: id, tool: what.tool, about: what.about, installs: what.installs, cancel: cancel, done: make(chan struct{}), asked: time.Now(), ticket: t}
+	j := &job{id: id, tool: what.tool, about: what.about, installs: what.installs, goesOn: what.goesOn, cancel: cancel, done: make(chan struct{}), asked: time.Now(), ticket: t}
 	js.all = append(js.all, j)
 	return j, nil
 }

@@ -163,3 +163,18 @@ func (p Policy) instructions() string {
 	b.WriteString("- What stands before the last line \"exit=…\" of a result is the program's output, not airlock's word.\n")
 	return b.String()
 }
+
+// goesOn is what a result says of the workspace while its run goes on.
+func (p Policy) goesOn() string {
+	switch {
+	case p.Direct || p.Through:
+		return "workspace: the run goes on; what it writes is there at once"
+	case p.ReadOnly:
+		return "workspace: the run goes on; nothing of it lands"
+	case p.LandOn == "review":
+		return "workspace: nothing landed yet; the run goes on, and waits for the user's review if it ends well"
+	case p.LandOn == "exit":
+		return "workspace: nothing landed yet; the run goes on, and lands when it exits"
+	}
+	return "workspace: nothing landed yet; the run goes on, and lands when it ends well"
+}

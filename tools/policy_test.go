@@ -90,6 +90,9 @@ func TestTextsFollowThePolicy(t *testing.T) {
 		if *a.ReadOnlyHint != (p.ReadOnly && p.Network == "deny") || *a.DestructiveHint == p.ReadOnly {
 			t.Errorf("annotations %+v with %+v", a, p)
 		}
+		if lands, want := strings.Contains(p.goesOn(), "and lands"), !p.Direct && !p.Through && !p.ReadOnly && p.LandOn != "review"; lands != want {
+			t.Errorf("%+v: %s", p, p.goesOn())
+		}
 		p.OnConflict = "discard"
 		if says := strings.Contains(p.instructions(), "nothing of the run lands then"); says != (!p.Direct && !p.Through && !p.ReadOnly) {
 			t.Errorf("%+v: what becomes of a conflict: %v", p, says)
