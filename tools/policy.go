@@ -142,7 +142,7 @@ func (p Policy) instructions() string {
 	}
 	b.WriteString("- A call that answers \"running run_id=…\" has not ended: call again with that run_id to wait on, or with stop=true to end it.\n")
 	if p.Cache {
-		b.WriteString("- What a run that ends well leaves in ~/.cache lasts, for the caches of build tools and package managers.\n")
+		b.WriteString("- ~/.cache lasts, as the runs leave it that end well: caches of build tools are warm.\n")
 	}
 	if p.Order == "parallel" {
 		b.WriteString("- Calls that are sent at once run side by side; send those that build on each other one after the other.\n")
