@@ -89,6 +89,10 @@ func (c Config) checkThrough() error {
 	case c.Workspace.Mode != "direct":
 	case c.Workspace.LandOn == "review":
 		return errors.New(`workspace.mode: "direct" has nothing that could wait for a review; take "overlay", or another workspace.land_on than "review"`)
+	case c.Workspace.OnConflict == "discard":
+		return errors.New(`workspace.mode: "direct" has no conflict check; take "overlay", or workspace.on_conflict = "beside"`)
+	case c.Workspace.Durable:
+		return errors.New(`workspace.mode: "direct" has no landing that could be durable; take "overlay", or workspace.durable = false`)
 	case c.Limits.Enforce == "strict":
 		return errors.New(`workspace.mode: nothing bounds what a run writes with "direct" (limits.disk), and limits.enforce is "strict"; take "overlay", or limits.enforce = "best"`)
 	}
