@@ -118,8 +118,9 @@
 //   - The kernel stamps a write before it copies the data, and a rename before anyone sees it. One that is
 //     stamped before a run begins, is there only after the run read the file, and is over by the time the run
 //     lands, is not seen. That takes a writer that waits all that time in the middle of one call, for a CPU or for
-//     the disk: as long as the sandbox of a run takes to start, tens of milliseconds. Of
-//     2,000 runs that wrote within milliseconds of their beginning, one lost one of some 8,000 edits so.
+//     the disk: as long as the sandbox of a run takes to start, tens of milliseconds. Runs that wrote within
+//     milliseconds of their beginning lost one of some 8,000 edits so; 4,000 runs of real servers, three at once
+//     under three editors, none of 34,000.
 //   - A write through a shared mapping moves no ctime while its page, dirty since before the run began,
 //     waits to be written to disk. An edit that was made so, and only so, is not seen once the mapping
 //     is gone; as long as it is there, the file is open for writing.
