@@ -259,7 +259,7 @@ func TestPolicyIsNotQuoted(t *testing.T) {
 		{"[limits]\ntimeout = " + secret + "\n", ".airlock.toml:2: limits.timeout: is not valid TOML, or not a value that this key takes"},
 		{secret + "\n", ".airlock.toml:1: is not valid TOML, or not a value that this key takes"},
 		{"[workspace]\nmode = \"" + secret + "\"\n", ".airlock.toml:2: workspace.mode: widens what you allow; a project policy may only narrow"},
-		{"[workspace]\nprotect = [\"[" + secret + "\"]\n", ".airlock.toml:2: workspace.protect[0]: is not a value that this key takes"},
+		{"[workspace]\nprotect = [\"[" + secret + "\"]\n", ".airlock.toml:2: workspace.protect[0]: the value is not a glob"},
 		{"[network]\ndeny = [\"" + secret + " x\"]\n", ".airlock.toml:2: network.deny: is not a value that this key takes"},
 		{"[network]\nallow = [\"" + secret + "\"]\n", ".airlock.toml:2: network.allow: widens what you allow; a project policy may only narrow"},
 		{"[tools]\ndisable = [\"" + secret + "\"]\n", ".airlock.toml:2: tools.disable: is not a value that this key takes"},

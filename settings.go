@@ -140,9 +140,18 @@ func (s settings) attribute(err error) error {
 	from := origins[len(origins)-1]
 	f.Where = from.String()
 	if from.Kind == fromPolicy {
-		f.Msg = "is not a value that this key takes"
+		f.Msg = withoutValue(msg)
 	}
 	return f
+}
+
+// withoutValue is what a section says of a bad value, without the value, where it is known how it says that.
+func withoutValue(msg string) string {
+	known := regexp.MustCompile(`^"(?:[^"\\]|\\.)*" (is not one of [a-z, ]+$|is not a glob|is not a size; write .*|is not a duration; write .*)`)
+	if m := known.FindStringSubmatch(msg); m != nil {
+		return "the value " + m[1]
+	}
+	return "is not a value that this key takes"
 }
 
 // flatten lists the errors that were joined into one.
