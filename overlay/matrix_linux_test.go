@@ -180,7 +180,7 @@ func (c cell) expect(run string) expected {
 		return x
 	}
 	conflict := func(rel string, ours pathState) {
-		one := Conflict{Path: c.path + rel}
+		one := Conflict{Path: c.path + rel, Gone: rel == "" && hostKind == "absent"}
 		if ours != nil {
 			one.KeptAs = one.Path + ".conflict-" + run
 			x.beside[one.KeptAs] = ours

@@ -90,11 +90,14 @@ func Serve(dir string, runs Runs) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the conversations that go on, and removes the socket.
+// Close removes the socket and ends the conversations that go on, after a moment: who asked for the end of the last run
+// is to be answered, although the process ends with it.
 func (s *Server) Close() error {
-	s.end()
 	err := errors.Join(s.listener.Close(), s.remove())
+	late := time.AfterFunc(answerWithin/4, s.end)
 	s.open.Wait()
+	late.Stop()
+	s.end()
 	return err
 }
 

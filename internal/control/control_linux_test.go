@@ -139,3 +139,33 @@ func TestNotAQuestion(t *testing.T) {
 		conn.Close()
 	}
 }
+
+// ending is a run with whose end its process ends.
+type ending struct {
+	fake
+	closed func()
+}
+
+func (e *ending) Stop(context.Context, string) (bool, error) {
+	e.closed()
+	return true, nil
+}
+
+// Who ends the last run of a process is answered, although the process closes everything at once.
+func TestAnswerOfTheLast(t *testing.T) {
+	dir := t.TempDir()
+	for range 20 {
+		e, closed := &ending{}, make(chan error, 1)
+		s, err := Serve(dir, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.closed = func() { go func() { closed <- s.Close() }(); time.Sleep(time.Millisecond) }
+		if stopped, err := Stop(t.Context(), dir, "a"); !stopped || err != nil {
+			t.Errorf("stopped %v, %v", stopped, err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	}
+}
