@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,14 +77,11 @@ func compareScenarios(ctx context.Context, out io.Writer, s *sides, name, file, 
 
 // protected are the paths that a landing said it withholds by design: hooks, configuration, .gitmodules.
 func protected(said string) (paths []string) {
+	item := regexp.MustCompile(`([^ ]+) \(protected(?:: "(?:[^"\\]|\\.)*")?\)`) // some say what of it is
 	for line := range strings.Lines(said) {
-		list, ok := strings.CutPrefix(line, "airlock: withheld: ")
-		if !ok {
-			continue
-		}
-		for item := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
-			if path, ok := strings.CutSuffix(item, " (protected)"); ok {
-				paths = append(paths, path)
+		if list, ok := strings.CutPrefix(line, "airlock: withheld: "); ok {
+			for _, m := range item.FindAllStringSubmatch(list, -1) {
+				paths = append(paths, m[1])
 			}
 		}
 	}
