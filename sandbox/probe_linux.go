@@ -96,9 +96,9 @@ func describeExit(e Exit) string {
 }
 
 // removeLayer removes a directory that held an overlay: in its work directory the kernel leaves some of
-// mode 000.
+// mode 000, and what a run makes has any.
 func removeLayer(dir string) {
-	_ = filepath.WalkDir(filepath.Join(dir, "work"), func(p string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			return os.Chmod(p, 0o700) // before it is read
 		}
