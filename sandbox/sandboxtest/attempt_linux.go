@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"time"
@@ -42,9 +43,9 @@ func Main() {
 // attack does what a process of this package was started for: "all" probes, each in a process of its own, "witness" to
 // be seen, "apart" to make another do something in namespaces of its own, or one probe or step by name.
 func attack(what, file string) error {
-	if what == "wait" {
-		time.Sleep(time.Hour)
-		return nil
+	if what == "wait" { // until who started it is gone, however that went, and with it the other end of this
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return err
 	}
 	s, err := readStage(file)
 	if err != nil {
@@ -157,6 +158,9 @@ func (s *stage) victim() (pid int, done func(), err error) {
 		return 1, func() {}, nil
 	}
 	cmd := exec.Command(s.Binary, role, "wait", s.File)
+	if _, err := cmd.StdinPipe(); err != nil {
+		return 0, nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return 0, nil, err
 	}

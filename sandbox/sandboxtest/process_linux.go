@@ -118,6 +118,9 @@ func overwriteBinary(s *stage) error {
 	}
 	defer os.Remove(name)
 	cmd := exec.Command(name, role, "wait", s.File)
+	if _, err := cmd.StdinPipe(); err != nil {
+		return err
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

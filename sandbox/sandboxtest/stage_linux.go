@@ -208,6 +208,9 @@ func (s *stage) startWitness(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(s.Binary, role, "wait", s.File)
 	cmd.Env = append(os.Environ(), "SANDBOXTEST_WITNESS="+s.Mark)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
