@@ -2,8 +2,6 @@ package overlay
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -42,9 +40,8 @@ const unusedFor = 30 * 24 * time.Hour
 // the caches of workspaces that have been gone for a month. The error says why this place can't hold one.
 func OpenCache(stateDir, workspace string, limit int64, uid, gid int) (*Cache, error) {
 	all := filepath.Join(stateDir, "caches")
-	sum := sha256.Sum256([]byte(workspace))
 	c := &Cache{limit: limit}
-	if err := c.open(filepath.Join(all, hex.EncodeToString(sum[:8])), workspace, uid, gid); err != nil {
+	if err := c.open(filepath.Join(all, workspaceID(workspace)), workspace, uid, gid); err != nil {
 		c.leave()
 		return nil, fmt.Errorf("overlay: cache of runs: %w", err)
 	}
@@ -127,6 +124,17 @@ func (c *Cache) use(ctx context.Context) (*filelock.Lock, error) {
 	return filelock.Wait(ctx, filepath.Join(c.own.path, "lock"), filelock.Shared)
 }
 
+// cachedFor returns the path of the workspace that the cache in dir is of, and whether it is gone. known is false if
+// the cache does not say.
+func cachedFor(dir string) (workspace string, gone, known bool) {
+	path, err := os.ReadFile(filepath.Join(dir, "workspace"))
+	if err != nil || !strings.HasPrefix(string(path), "/") {
+		return "", false, false
+	}
+	_, err = os.Lstat(string(path))
+	return string(path), errors.Is(err, os.ErrNotExist), true
+}
+
 // sweepCaches removes the caches of workspaces that are gone. Nothing depends on its success.
 func sweepCaches(dir string) {
 	all, err := openTree(dir)
@@ -140,11 +148,7 @@ func sweepCaches(dir string) {
 	}
 	for _, name := range names {
 		one := filepath.Join(dir, name)
-		workspace, err := os.ReadFile(filepath.Join(one, "workspace"))
-		if err != nil || !strings.HasPrefix(string(workspace), "/") {
-			continue
-		}
-		if _, err := os.Lstat(string(workspace)); !errors.Is(err, os.ErrNotExist) {
+		if _, gone, known := cachedFor(one); !known || !gone {
 			continue
 		}
 		info, err := os.Stat(filepath.Join(one, "lock"))

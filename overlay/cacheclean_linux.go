@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"airlock/internal/filelock"
 )
@@ -24,11 +23,11 @@ func CleanCaches(ctx context.Context, o CleanOptions) ([]CleanedCache, error) {
 	var all []CleanedCache
 	var failed []error
 	for _, dir := range dirs {
-		workspace, err := os.ReadFile(filepath.Join(dir, "workspace"))
-		if err != nil || !strings.HasPrefix(string(workspace), "/") {
+		workspace, gone, known := cachedFor(dir)
+		if !known {
 			continue
 		}
-		one := CleanedCache{Workspace: string(workspace)}
+		one := CleanedCache{Workspace: workspace, Gone: gone}
 		if err := one.clean(ctx, dir, o.DryRun); err != nil {
 			failed = append(failed, err)
 		} else if one.Bytes > 0 {
@@ -39,8 +38,6 @@ func CleanCaches(ctx context.Context, o CleanOptions) ([]CleanedCache, error) {
 }
 
 func (one *CleanedCache) clean(ctx context.Context, dir string, dryRun bool) error {
-	_, err := os.Lstat(one.Workspace)
-	one.Gone = errors.Is(err, os.ErrNotExist)
 	files, err := openTree(filepath.Join(dir, "files"))
 	if err != nil {
 		return err
