@@ -177,31 +177,14 @@ func (c *cleaning) servers(ctx context.Context, base *tree) error {
 		return err
 	}
 	defer lock.Unlock()
-	names, err := base.list("")
-	if err != nil {
+	return deadServers(base, func(server *tree, name string) error {
+		bytes, err := treeUsage(ctx, server)
+		if err == nil && !c.DryRun {
+			err = removeTree(base.fd, name)
+		}
+		c.done.Servers, c.done.Scratch = c.done.Servers+1, c.done.Scratch+bytes
 		return err
-	}
-	for _, name := range names {
-		if !serverName.MatchString(name) {
-			continue
-		}
-		server, err := base.sub(name)
-		if err != nil {
-			return err
-		}
-		if unix.Flock(server.fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
-			var bytes int64
-			if bytes, err = treeUsage(ctx, server); err == nil && !c.DryRun {
-				err = removeTree(base.fd, name)
-			}
-			c.done.Servers, c.done.Scratch = c.done.Servers+1, c.done.Scratch+bytes
-		}
-		server.close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // history drops what the entries keep; of a workspace that is gone, the entries.

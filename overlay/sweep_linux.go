@@ -29,8 +29,7 @@ func (s *scratch) ours() error {
 	return nil
 }
 
-// sweep removes the directories of servers that are gone. The lock on BASE is held, so that no
-// server is between making its directory and locking it.
+// sweep removes the directories of servers that are gone; the lock on BASE is held.
 func (s *scratch) sweep() error {
 	names, err := s.base.list("")
 	if err != nil {
@@ -39,12 +38,23 @@ func (s *scratch) sweep() error {
 	for _, name := range names {
 		if strings.HasPrefix(name, interruptedPrefix) {
 			s.addKept(name)
-			continue
 		}
+	}
+	return deadServers(s.base, s.clear)
+}
+
+// deadServers calls do with each server's directory in base whose server is gone. The lock on base is held, so that
+// no server is between making its directory and locking it.
+func deadServers(base *tree, do func(server *tree, name string) error) error {
+	names, err := base.list("")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
 		if !serverName.MatchString(name) {
 			continue
 		}
-		server, err := s.base.sub(name)
+		server, err := base.sub(name)
 		if is(err, unix.ENOTDIR, unix.ENOENT) {
 			continue
 		}
@@ -52,7 +62,7 @@ func (s *scratch) sweep() error {
 			return err
 		}
 		if unix.Flock(server.fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
-			err = s.clear(server, name)
+			err = do(server, name)
 		}
 		server.close()
 		if err != nil {
