@@ -155,7 +155,7 @@ func (p places) clean(ctx context.Context, workspace string, kinds []string, dry
 		servers, bytes, err := (&outputs{state: p.state}).sweep(dryRun)
 		failed = append(failed, err)
 		if servers > 0 {
-			found.add(cleanedItem{Kind: cleanOutput, Bytes: bytes, What: "long outputs of " + counted(servers, "killed server")})
+			found.add(cleanedItem{Kind: cleanOutput, Bytes: bytes, What: "long outputs of " + units.Counted(servers, "killed server")})
 		}
 	}
 	if dir := filepath.Join(state, "envs"); wants(cleanEnvs) && exists(dir) {
@@ -180,16 +180,16 @@ func (f *cleaned) workspace(one overlay.Cleaned) {
 		return item
 	}
 	if one.Runs > 0 || one.History > 0 {
-		f.add(with(cleanUndo, one.History, "the undo of "+counted(one.Runs, "run")))
+		f.add(with(cleanUndo, one.History, "the undo of "+units.Counted(one.Runs, "run")))
 	}
 	if one.Servers > 0 {
-		f.add(with(cleanLeft, one.Scratch, "what was left by "+counted(one.Servers, "killed server")))
+		f.add(with(cleanLeft, one.Scratch, "what was left by "+units.Counted(one.Servers, "killed server")))
 	}
 	if one.Kept != "" {
 		f.Kept = append(f.Kept, with(cleanUndo, 0, "everything: "+one.Kept))
 	}
 	if one.Waiting > 0 {
-		f.Kept = append(f.Kept, with("review", 0, counted(one.Waiting, "run")+" waiting for review (airlock land, airlock land --discard)"))
+		f.Kept = append(f.Kept, with("review", 0, units.Counted(one.Waiting, "run")+" waiting for review (airlock land, airlock land --discard)"))
 	}
 }
 
@@ -205,7 +205,7 @@ func (f *cleaned) environments(ctx context.Context, dir string) error {
 		noun string
 	}{{g.Left, "unfinished installation"}, {g.Layers, "layer"}, {g.Wheels, "wheel"}, {g.Trees, "tree"}} {
 		if part.n > 0 {
-			parts = append(parts, counted(part.n, part.noun))
+			parts = append(parts, units.Counted(part.n, part.noun))
 		}
 	}
 	if len(parts) > 0 {
@@ -217,13 +217,6 @@ func (f *cleaned) environments(ctx context.Context, dir string) error {
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
-}
-
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }
 
 func (f *cleaned) print(w io.Writer) error {

@@ -63,7 +63,7 @@ func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Pac
 			return layer{}, err
 		}
 		if progress != nil {
-			progress("installing " + counted(len(packages), "package"))
+			progress("installing " + units.Counted(len(packages), "package"))
 		}
 		return c.install(ctx, py, w, inspected)
 	})
@@ -124,7 +124,7 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 	}
 	size := sizeOf(missing)
 	if progress != nil {
-		text := "fetching " + counted(len(missing), "package")
+		text := "fetching " + units.Counted(len(missing), "package")
 		if size > 0 {
 			text += " (" + units.Size(size).Rounded() + ")"
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"airlock/internal/units"
 )
 
 // Want is what a caller asks for.
@@ -92,7 +94,7 @@ func (c *Conversation) plan(ctx context.Context, py *python, base, env Environme
 		return p, nil
 	}
 	if progress != nil {
-		progress("resolving " + counted(len(asked), "requirement"))
+		progress("resolving " + units.Counted(len(asked), "requirement"))
 	}
 	set, err := c.resolveBoth(ctx, py, base, env, asked, p, progress)
 	if err != nil {
@@ -319,13 +321,6 @@ func shortSet(packages []Package) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Present are the packages that were asked for and are there already.

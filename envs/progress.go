@@ -60,9 +60,9 @@ func resolving(build string) string {
 	}
 	switch {
 	case at.All > 0:
-		return fmt.Sprintf("resolving %d of %s", at.Done, counted(at.All, "package"))
+		return fmt.Sprintf("resolving %d of %s", at.Done, units.Counted(at.All, "package"))
 	case at.Found > 0:
-		return fmt.Sprintf("resolving, %s so far", counted(at.Found, "package"))
+		return fmt.Sprintf("resolving, %s so far", units.Counted(at.Found, "package"))
 	}
 	return ""
 }

@@ -53,7 +53,7 @@ func (p *Plan) Question() string {
 		}
 		lines = append(lines, line)
 	}
-	fmt.Fprintf(&b, "Install %s into %s", counted(len(p.added()), "package"), where)
+	fmt.Fprintf(&b, "Install %s into %s", units.Counted(len(p.added()), "package"), where)
 	if known && total > 0 {
 		fmt.Fprintf(&b, " (%s)", units.Size(total).Rounded())
 	}

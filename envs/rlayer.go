@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"airlock/internal/units"
 )
 
 // rHave is where the step "install" sees what an environment holds already.
@@ -29,7 +31,7 @@ func (c *Conversation) makeRLayer(ctx context.Context, h *rHost, packages []Pack
 			lines = append(lines, p.Wheel)
 		}
 		if progress != nil {
-			progress("installing " + counted(len(packages), "package"))
+			progress("installing " + units.Counted(len(packages), "package"))
 		}
 		step := h.step("install", rMountPoint, rHave)
 		step.Binds = []Bind{{Source: staging, Target: rMountPoint, Writable: true}, {Source: sources, Target: "/wheels"}}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"airlock/internal/units"
 )
 
 // rRow is a package as a repository of R packages offers it, in the one version that it has.
@@ -48,7 +50,7 @@ func (c *Conversation) planR(ctx context.Context, h *rHost, env Environment, w W
 		return p, nil
 	}
 	if progress != nil {
-		progress("resolving " + counted(len(asked), "package"))
+		progress("resolving " + units.Counted(len(asked), "package"))
 	}
 	work, err := c.store.newWork()
 	if err != nil {
@@ -183,7 +185,7 @@ func (c *Conversation) fetchR(ctx context.Context, h *rHost, w *work, fresh []rR
 		return nil
 	}
 	if progress != nil {
-		progress("fetching " + counted(len(fresh), "package"))
+		progress("fetching " + units.Counted(len(fresh), "package"))
 	}
 	var lines []string
 	for _, row := range fresh {

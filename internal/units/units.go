@@ -119,3 +119,11 @@ func (d Duration) String() string {
 	}
 	return s
 }
+
+// Counted is a number of things whose plural ends in s: "1 run", "2 runs".
+func Counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
