@@ -1,5 +1,5 @@
-// Package units holds the two spellings of quantities that the configuration uses: sizes such as
-// "4GiB" and durations such as "2m". It is a leaf: it imports nothing of airlock, so that every
+// Package units holds the two spellings of quantities that the configuration uses, sizes such as "4GiB" and
+// durations such as "2m", and those that people read. It is a leaf: it imports nothing of airlock, so that every
 // package can name its own configuration with it.
 package units
 
