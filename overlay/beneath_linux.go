@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,6 +157,21 @@ func (t *tree) list(path string) ([]string, error) {
 	names, err := f.Readdirnames(-1)
 	slices.Sort(names)
 	return names, err
+}
+
+// empty reports whether the directory at path has no entries.
+func (t *tree) empty(path string) (bool, error) {
+	fd, err := t.open(path, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return false, err
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(t.path, path))
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		return true, nil
+	}
+	return false, err
 }
 
 // file opens a regular file for reading. A FIFO that took its place meanwhile does not block.

@@ -105,6 +105,9 @@ func (c *Cache) Files() string { return c.files.path }
 // Free is how many bytes the cache's filesystem has left for its user.
 func (c *Cache) Free() (int64, error) { return freeAt(c.files) }
 
+// RemoveBeside is [Workspace.RemoveBeside] for the layers of the cache.
+func (c *Cache) RemoveBeside() { c.scratch.removeBeside() }
+
 // Close removes what this server has made for its runs. They must have ended.
 func (c *Cache) Close() error {
 	err := c.scratch.close()

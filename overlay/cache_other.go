@@ -18,6 +18,9 @@ func (c *Cache) Files() string { return "" }
 // Free fails.
 func (c *Cache) Free() (int64, error) { return 0, errUnsupported }
 
+// RemoveBeside does nothing.
+func (c *Cache) RemoveBeside() {}
+
 // Close does nothing.
 func (c *Cache) Close() error { return nil }
 

@@ -128,7 +128,7 @@ func (t *CacheTxn) end() error {
 		}
 	}
 	if t.dir != nil {
-		err = removeTree(t.c.scratch.server.fd, t.run)
+		err = t.c.scratch.remove(t.run)
 	}
 	t.using.Unlock()
 	t.upper, t.dir, t.using = nil, nil, nil

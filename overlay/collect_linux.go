@@ -90,7 +90,13 @@ func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 		return c, redirectError(".") // the root of a layer always lies over the workspace
 	}
 	c.rootMode(run, host)
-	c.obeyed()
+	nothing, err := t.upper.empty("")
+	if err != nil {
+		return c, err
+	}
+	if !nothing { // most commands write nothing, and git's configuration takes longer to read than they take
+		c.obeyed()
+	}
 	if err := c.dir(place{host: host, marks: m}); err != nil {
 		return c, err
 	}

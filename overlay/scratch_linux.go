@@ -56,6 +56,31 @@ type scratch struct {
 
 	mu   sync.Mutex
 	kept []string
+
+	removing  sync.WaitGroup
+	removings chan struct{} // one for each removal that may go on beside; nil: none
+}
+
+// maxRemovals is how many layers are removed at once while nobody waits for it.
+const maxRemovals = 4
+
+// removeBeside has what runs leave removed beside whatever comes next from now on. What can't be removed then is
+// tried again as the scratch is closed.
+func (s *scratch) removeBeside() { s.removings = make(chan struct{}, maxRemovals) }
+
+// remove removes what belonged to a run, whose layers nothing writes to any more. Where that is done beside what comes
+// next, it says nothing of its end.
+func (s *scratch) remove(run string) error {
+	select {
+	case s.removings <- struct{}{}:
+		s.removing.Go(func() {
+			defer func() { <-s.removings }()
+			_ = removeTree(s.server.fd, run)
+		})
+		return nil
+	default:
+		return removeTree(s.server.fd, run)
+	}
 }
 
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
@@ -169,12 +194,14 @@ func (s *scratch) interrupted() []string {
 
 // leave lets go of what this server made.
 func (s *scratch) leave() {
+	s.removing.Wait()
 	s.base.close()
 	s.server.close()
 }
 
 // close removes what this server made, and BASE if nobody else needs it.
 func (s *scratch) close() error {
+	s.removing.Wait()
 	defer s.base.close()
 	defer s.server.close()
 	path := filepath.Join(s.base.path, "lock")

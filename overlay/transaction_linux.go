@@ -237,12 +237,12 @@ func (t *Txn) end() error {
 	}
 	t.close()
 	if t.layers != nil && t.layers != t.dir {
-		away = errors.Join(away, removeTree(t.away.server.fd, t.run))
+		away = errors.Join(away, t.away.remove(t.run))
 	}
 	if t.stuck {
 		return away // it was put aside
 	}
-	return errors.Join(away, removeTree(t.w.scratch.server.fd, t.run))
+	return errors.Join(away, t.w.scratch.remove(t.run))
 }
 
 // close ends the transaction without a look at what is on the disk.

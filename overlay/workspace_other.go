@@ -47,6 +47,9 @@ func (w *Workspace) Free() (int64, error) { return 0, errUnsupported }
 // Close does nothing.
 func (v *View) Close() error { return nil }
 
+// RemoveBeside does nothing.
+func (w *Workspace) RemoveBeside() {}
+
 // Close does nothing.
 func (w *Workspace) Close() error { return nil }
 

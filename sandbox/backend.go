@@ -72,8 +72,11 @@ type Stdio struct {
 
 // Process is a run that was started.
 type Process interface {
-	// Wait returns when the namespace of the run is empty and Output has got its last byte. It is
-	// called once.
+	// Ended returns when no process that the command has started exists any more, nothing more is written to any
+	// writable layer, and Output has got its last byte. What is left then is an empty sandbox, which is being taken down.
+	Ended() (Exit, error)
+
+	// Wait returns when nothing of the run is left, and says how it ended. Each run must be waited for.
 	Wait() (Exit, error)
 }
 

@@ -12,10 +12,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(name, func(b *testing.B) { benchmarkRun(b, newBackend(b, name)) })
 	}
 	b.Run("native, prepared", func(b *testing.B) {
-		n := isolating(newBackend(b, "native"))
-		spec := testSpec(b, "true")
-		n.Prepare(spec.UID, spec.GID)
-		benchmarkRun(b, n)
+		benchmarkRun(b, ahead{isolating(newBackend(b, "native"))})
 	})
 }
 

@@ -75,6 +75,9 @@ func (b *Bubblewrap) probeWithoutOverlay(ctx context.Context) error {
 // Held implements [Backend].
 func (b *Bubblewrap) Held() map[string]string { return b.isolating.Held() }
 
+// Prepare is [Native.Prepare].
+func (b *Bubblewrap) Prepare(spec Spec) { b.isolating.Prepare(spec) }
+
 // Start implements [Backend].
 func (b *Bubblewrap) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, error) {
 	return b.isolating.Start(ctx, spec, stdio)

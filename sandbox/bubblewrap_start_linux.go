@@ -85,7 +85,7 @@ func (b bubblewrap) start(exe *os.File, spec Spec, pipes *pipes) (_ initProcess,
 	files[2] = w.words
 	w.bwrap, err = os.StartProcess(b.path, []string{"bwrap", "--args", strconv.Itoa(bubblewrapArgsFD), "--", initBinaryPath, initName}, &os.ProcAttr{
 		Dir:   "/",
-		Env:   []string{},
+		Env:   initEnv,
 		Files: append(files, theirs, exe),
 		Sys:   bubblewrapAttr(spec),
 	})

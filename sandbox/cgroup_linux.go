@@ -35,11 +35,11 @@ const removeTimeout = 2 * time.Second
 
 // cgroup is where one run lives: one directory on version 2, one in each hierarchy on version 1.
 //
-// Its life: newCgroup, with the limits already set; add, before the process does anything of the run;
-// reached, when the run has ended; remove.
+// Its life: newCgroup, with the limits already set; add, before the process does anything of the run; begin, when there is
+// a run; reached, when it has ended; remove.
 type cgroup struct {
 	dirs  []cgroupDir
-	watch *oomWatch // on version 1, where memory is limited; else nil
+	watch *oomWatch // from begin on, on version 1, where memory is limited; else nil
 }
 
 // cgroupDir is one directory of a cgroup, with the controllers that hold limits in it.
@@ -102,12 +102,19 @@ func makeCgroup(hs []hierarchy, name string, l Limits) (_ *cgroup, err error) {
 			return nil, err
 		}
 	}
+	return c, nil
+}
+
+// begin looks after what the kernel does not on its own, from now on. A nil cgroup has nothing to look after.
+func (c *cgroup) begin(l Limits) {
+	if c == nil || l.Memory <= 0 {
+		return
+	}
 	for _, d := range c.dirs {
-		if d.version == 1 && l.Memory > 0 && slices.Contains(d.controllers, controllerMemory) {
+		if d.version == 1 && slices.Contains(d.controllers, controllerMemory) {
 			c.watch = watchOOM(d)
 		}
 	}
-	return c, nil
 }
 
 // limit sets the limits that this directory holds.

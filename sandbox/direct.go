@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -80,10 +81,22 @@ type directProcess struct {
 	killed    atomic.Bool
 	failed    error // the command could not be executed
 	cancelled bool  // the context had ended before it could be
+
+	end    sync.Once // what follows is of Wait
+	exit   Exit
+	endErr error
 }
+
+// Ended implements [Process]. There is no sandbox to be taken down.
+func (p *directProcess) Ended() (Exit, error) { return p.Wait() }
 
 // Wait implements [Process].
 func (p *directProcess) Wait() (Exit, error) {
+	p.end.Do(func() { p.exit, p.endErr = p.wait() })
+	return p.exit, p.endErr
+}
+
+func (p *directProcess) wait() (Exit, error) {
 	if p.cancelled {
 		return Exit{Killed: true}, nil
 	}

@@ -13,14 +13,16 @@ import (
 // The server and the init process of a run talk over one stream socket, descriptor 3 of init:
 //
 //	server                                            init, PID 1 of the new namespaces
-//	  │  clone + exec of the sealed binary ───────────▶ │  waits for its config; touches nothing
+//	  │  clone + exec of the sealed binary ───────────▶ │  waits; touches nothing
 //	  │  puts init's pid into the run's cgroup          │
 //	  │                                                 │
-//	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds root, /proc, network; sends the
+//	  │ ── base {steps, hostname, egress} ────────────▶ │  builds root, /proc, network; sends the
 //	  │                                                 │  sockets of its egress on descriptor 6
 //	  │                                                 │
 //	  │ ◀─ failed {op, path, errno, text, hint} ─────── │  (and exits), or
-//	  │ ◀─ built ────────────────────────────────────── │  the sandbox stands
+//	  │ ◀─ built ────────────────────────────────────── │  what needs no run stands, and waits for one:
+//	  ┆                                                 ┆  see reserve_linux.go
+//	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds the rest, leaves the host's root,
 //	  │                                                 │  drops its rights, forks the payload
 //	  │ ◀─ failed {…}  or  status {code, start_error} ─ │  (and exits), or
 //	  │ ◀─ started ──────────────────────────────────── │  the payload was executed
@@ -31,7 +33,7 @@ import (
 //
 // An init that bubblewrap executes says hello before all this: see bubblewrap_start_linux.go.
 //
-// Each message is its length (4 bytes, big endian) and a strict JSON object. The server writes once;
+// Each message is its length (4 bytes, big endian) and a strict JSON object. The server writes twice;
 // afterwards the end of the stream is its death, however it died, and init exits at once, which makes
 // the kernel kill everything in the namespace. Nothing on this socket comes from the payload: it never
 // holds a descriptor of it, and init can't be traced.
@@ -42,6 +44,7 @@ const maxMessage = 16 << 20
 
 // message is everything that crosses the socket: exactly one field is set.
 type message struct {
+	Base    *base       `json:"base,omitempty"`
 	Config  *config     `json:"config,omitempty"`
 	Failed  *failure    `json:"failed,omitempty"`
 	Built   *struct{}   `json:"built,omitempty"`
@@ -50,16 +53,21 @@ type message struct {
 	Status  *status     `json:"status,omitempty"`
 }
 
-// config is what init needs to know, and all that it learns: its own environment is empty.
-type config struct {
+// base is what many runs have alike, and what can be built before there is one.
+type base struct {
 	Steps    []step  `json:"steps"`
-	Argv     []wire  `json:"argv"`
-	Env      []wire  `json:"env"`
-	Dir      wire    `json:"dir"`
 	Hostname wire    `json:"hostname"`
-	Limits   Limits  `json:"limits"`
-	Stdin    bool    `json:"stdin"` // the payload reads what comes on descriptor 5; else /dev/null
 	Egress   *Egress `json:"egress,omitempty"`
+}
+
+// config is the rest that init needs to know. It learns no more: its own environment is empty.
+type config struct {
+	Steps  []step `json:"steps"` // those after the base's
+	Argv   []wire `json:"argv"`
+	Env    []wire `json:"env"`
+	Dir    wire   `json:"dir"`
+	Limits Limits `json:"limits"`
+	Stdin  bool   `json:"stdin"` // the payload reads what comes on descriptor 5; else /dev/null
 }
 
 // failure is a SetupError on the wire.
@@ -160,7 +168,7 @@ func decode(body []byte) (message, error) {
 		return message{}, errors.New("hand-off: a message is followed by more")
 	}
 	set := 0
-	for _, is := range []bool{m.Config != nil, m.Failed != nil, m.Built != nil, m.Started != nil, m.Scratch != nil, m.Status != nil} {
+	for _, is := range []bool{m.Base != nil, m.Config != nil, m.Failed != nil, m.Built != nil, m.Started != nil, m.Scratch != nil, m.Status != nil} {
 		if is {
 			set++
 		}

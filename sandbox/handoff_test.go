@@ -15,13 +15,13 @@ import (
 
 var messages = []message{
 	{Config: &config{
-		Steps:    plan(Spec{Home: "/root", Mounts: []Mount{{Kind: MountBind, Source: "/a\xff\\x", Target: "/a\xff\\x"}}}),
-		Argv:     []wire{"sh", "-c", "é\xe9\n"},
-		Env:      []wire{"A=\\"},
-		Dir:      "/",
-		Hostname: "airlock",
-		Limits:   Limits{Processes: 3, CPU: 0.5, Strict: true},
+		Steps:  plan(Spec{Home: "/root", Mounts: []Mount{{Kind: MountBind, Source: "/a\xff\\x", Target: "/a\xff\\x"}}}),
+		Argv:   []wire{"sh", "-c", "é\xe9\n"},
+		Env:    []wire{"A=\\"},
+		Dir:    "/",
+		Limits: Limits{Processes: 3, CPU: 0.5, Strict: true},
 	}},
+	{Base: &base{Steps: []step{{Do: doDev, Target: "/dev"}}, Hostname: "airlock", Egress: &Egress{RedirectPort: 1, ProxyPort: 2}}},
 	{Failed: &failure{Op: "mount", Path: "/\xfe", Errno: 1, Text: "operation not permitted", Hint: "h"}},
 	{Built: &struct{}{}},
 	{Started: &struct{}{}},
@@ -64,7 +64,7 @@ func TestHandoffRefuses(t *testing.T) {
 		{"more than one value", framed(`{"built":{}}{}`), "hand-off: a message is followed by more"},
 		{"cut off", framed(`{"built":{}}`)[:9], "hand-off: a message was cut off: unexpected EOF"},
 		{"too long", "\x7f\xff\xff\xff", "hand-off: a message of 2147483647 bytes; 16777216 is the most"},
-		{"bad escape", framed(`{"config":{"steps":[],"argv":["\\q"],"env":[],"dir":"","hostname":"","limits":{}}}`), `hand-off: bad escape in "\\q"`},
+		{"bad escape", framed(`{"config":{"steps":[],"argv":["\\q"],"env":[],"dir":"","limits":{}}}`), `hand-off: bad escape in "\\q"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := receive(strings.NewReader(test.stream)); err == nil || err.Error() != test.want {

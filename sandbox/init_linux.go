@@ -39,7 +39,6 @@ func initMain() {
 	// The thread that builds and forks drops its rights for good. It is never given back: no other
 	// goroutine may find itself without capabilities, and children belong to the thread that forked.
 	runtime.LockOSThread()
-	runtime.GOMAXPROCS(2)
 
 	// For whoever looks at the host's processes; exec named this one after a descriptor.
 	_ = os.WriteFile("/proc/self/comm", []byte(initName), 0)
@@ -79,74 +78,105 @@ func greet() error {
 }
 
 func run(control *os.File) error {
+	f, err := layFoundation(control)
+	if err != nil {
+		return err
+	}
+	if err := send(control, message{Built: &struct{}{}}); err != nil {
+		return err
+	}
 	m, err := receive(control)
 	if err != nil {
 		return err
 	}
 	if m.Config == nil {
-		return errors.New("hand-off: the first message is not the config")
+		return errors.New("hand-off: the second message is not the config")
 	}
 	go func() {
 		// The server says nothing more. What ends this read is its end.
 		_, _ = io.Copy(io.Discard, control)
 		unix.Exit(1)
 	}()
+	return f.run(m.Config, control)
+}
+
+// foundation is what stands before there is a run.
+type foundation struct {
+	builder *builder
+	renames *renamer
+	wall    *wall
+	watch   *watch
+}
+
+// layFoundation builds what needs no run.
+func layFoundation(control *os.File) (f foundation, err error) {
+	m, err := receive(control)
+	if err != nil {
+		return f, err
+	}
+	if m.Base == nil {
+		return f, errors.New("hand-off: the first message is not the base")
+	}
 	if os.Getpid() != 1 {
-		return errors.New("bug: init is not the first process of a PID namespace; what it is about to do would be done to the host")
-	}
-	c := m.Config
-	if c.Egress == nil {
-		unix.Close(egressFD)
-	}
-	if !c.Stdin {
-		// /dev/null and not a pipe at its end: programs tell them apart.
-		null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err == nil {
-			err = unix.Dup3(null, inputFD, unix.O_CLOEXEC)
-			unix.Close(null)
-		}
-		if err != nil {
-			return setupError("open", os.DevNull, err)
-		}
+		return f, errors.New("bug: init is not the first process of a PID namespace; what it is about to do would be done to the host")
 	}
 	if err := closeInherited(egressFD); err != nil {
-		return err
+		return f, err
 	}
 	// Only the thread's own view changes, and what it forks inherits it.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) {
-		return setupError(opCgroupNamespace, "", err)
+		return f, setupError(opCgroupNamespace, "", err)
 	}
-	if err := unix.Sethostname([]byte(c.Hostname)); err != nil {
-		return setupError(opHostName, "", err)
+	if err := unix.Sethostname([]byte(m.Base.Hostname)); err != nil {
+		return f, setupError(opHostName, "", err)
 	}
 	if err := raiseLoopback(); err != nil {
-		return err
+		return f, err
 	}
-	if c.Egress != nil {
-		if err := openEgress(*c.Egress); err != nil {
-			return err
+	if m.Base.Egress != nil {
+		if err := openEgress(*m.Base.Egress); err != nil {
+			return f, err
 		}
-		unix.Close(egressFD)
 	}
-	if err := build(c.Steps); err != nil {
+	unix.Close(egressFD)
+	if f.builder, err = newBuilder(m.Base.Steps); err != nil {
+		return f, err
+	}
+	if f.renames, err = newRenamer(); err != nil {
+		return f, err
+	}
+	if f.wall, err = newWall(); err != nil {
+		return f, err
+	}
+	if err := f.wall.add(m.Base.Steps); err != nil {
+		return f, err
+	}
+	f.watch = newWatch(control)
+	reserveThreads(spareThreads)
+	return f, nil
+}
+
+// run builds the rest, starts the payload and reports how it ended.
+func (f foundation) run(c *config, control *os.File) error {
+	if !c.Stdin {
+		if err := emptyInput(); err != nil {
+			return setupError("open", os.DevNull, err)
+		}
+	}
+	if err := f.builder.finish(c.Steps); err != nil {
 		return err
 	}
-	if err := send(control, message{Built: &struct{}{}}); err != nil {
+	if err := f.wall.add(c.Steps); err != nil {
 		return err
 	}
-	renames, err := newRenamer(c.Steps)
+	renames, err := f.renames.serve(c.Steps)
 	if err != nil {
 		return err
 	}
-	wall, err := newWall(c.Steps)
-	if err != nil {
+	if err := f.watch.limit(c.Limits); err != nil {
 		return err
 	}
-	looks, err := newWatch(c.Limits, control)
-	if err != nil {
-		return err
-	}
-	pid, st, err := startPayload(c, renames, wall, looks)
+	pid, st, err := startPayload(c, renames, f.wall, f.watch)
 	if err != nil {
 		return err
 	}
@@ -154,12 +184,22 @@ func run(control *os.File) error {
 		if err := send(control, message{Started: &struct{}{}}); err != nil {
 			return err
 		}
-		if st, err = waitPayload(pid, looks); err != nil {
+		if st, err = waitPayload(pid, f.watch); err != nil {
 			return err
 		}
 		st.Torn = renames.stop()
 	}
 	return send(control, message{Status: st})
+}
+
+// emptyInput has the payload read /dev/null, and not a pipe at its end: programs tell them apart.
+func emptyInput() error {
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(null)
+	return unix.Dup3(null, inputFD, unix.O_CLOEXEC)
 }
 
 // raiseLoopback brings up the one interface that the new network namespace has.

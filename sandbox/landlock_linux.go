@@ -26,6 +26,7 @@ import (
 type wall struct {
 	ruleset int
 	abi     int
+	handled uint64 // the rights that it is asked about; all others it does not know
 }
 
 // What may be done below a place, in the kernel's words.
@@ -74,9 +75,9 @@ func landlockABI() int {
 	return int(r)
 }
 
-// newWall prepares the wall for what the steps have built; nil where this kernel can't make one. That is no
+// newWall prepares the wall for the skeleton; nil where this kernel can't make one. That is no
 // reason not to run: nothing is promised that rests on it alone.
-func newWall(steps []step) (*wall, error) {
+func newWall() (*wall, error) {
 	abi := landlockABI()
 	if abi < minLandlock {
 		return nil, nil
@@ -86,15 +87,12 @@ func newWall(steps []step) (*wall, error) {
 	if errno != 0 {
 		return nil, setupError("create Landlock ruleset", "", errno)
 	}
-	w := &wall{ruleset: int(fd), abi: abi}
-	for _, r := range wallRules(steps) {
-		if err := w.allow(r.path, r.rights&attr.Handled_access_fs); err != nil {
-			unix.Close(w.ruleset)
-			return nil, err
-		}
-	}
-	return w, nil
+	w := &wall{ruleset: int(fd), abi: abi, handled: attr.Handled_access_fs}
+	return w, w.allow(skeletonRules)
 }
+
+// add prepares the wall for what the steps have built.
+func (w *wall) add(steps []step) error { return w.allow(wallRules(steps)) }
 
 // wallRule allows rights below a path, or on the file that it is.
 type wallRule struct {
@@ -102,13 +100,15 @@ type wallRule struct {
 	rights uint64
 }
 
+// skeletonRules are those for what every run has.
+var skeletonRules = []wallRule{
+	{"/", landlockRead},
+	{"/proc", landlockFiles},
+	{"/dev", landlockDevice},
+}
+
 // wallRules is pure.
-func wallRules(steps []step) []wallRule {
-	rules := []wallRule{
-		{"/", landlockRead},
-		{"/proc", landlockFiles},
-		{"/dev", landlockDevice},
-	}
+func wallRules(steps []step) (rules []wallRule) {
 	for _, st := range steps {
 		switch {
 		case st.Do == doShow, st.Do == doOverlay && st.Upper != "", st.Do == doBind && st.Writable:
@@ -120,8 +120,21 @@ func wallRules(steps []step) []wallRule {
 	return rules
 }
 
-// allow adds a rule. What an optional step left out has none.
-func (w *wall) allow(path string, rights uint64) error {
+// allow adds rules. A nil wall needs none.
+func (w *wall) allow(rules []wallRule) error {
+	if w == nil {
+		return nil
+	}
+	for _, r := range rules {
+		if err := w.allowAt(r.path, r.rights&w.handled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allowAt adds a rule. What an optional step left out has none.
+func (w *wall) allowAt(path string, rights uint64) error {
 	f, err := openPath(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

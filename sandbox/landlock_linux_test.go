@@ -114,8 +114,11 @@ func TestChildWall(t *testing.T) {
 			try(0)
 		}
 	}
-	w, err := newWall([]step{{Do: doBind, Target: wire(dir), Writable: true}, {Do: doBind, Target: "/usr"}, {Do: doBind, Target: "/no/such"}})
+	w, err := newWall()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.add([]step{{Do: doBind, Target: wire(dir), Writable: true}, {Do: doBind, Target: "/usr"}, {Do: doBind, Target: "/no/such"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

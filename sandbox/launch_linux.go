@@ -21,34 +21,39 @@ const opNamespaces = "create namespaces"
 // its maker is in, so that init makes it after it was put into the run's.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// launch starts init, hands it the plan and returns when the payload runs. group may be nil; it is the
-// process's to remove if there is no error.
-func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio, group *cgroup) (Process, error) {
-	p := &process{backend: n, ctx: ctx, uid: spec.UID, gid: spec.GID, group: group}
-	if s := n.reserve.take(spec.UID, spec.GID); s != nil {
-		p.pipes, p.init = s.pipes, s.init
+// launch takes a spare, or makes a sandbox as one is made, gives it the run and returns when the payload runs.
+func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio) (Process, error) {
+	steps := plan(withoutSockets(spec, os.ReadFile))
+	recipe, own := recipeOf(spec, steps)
+	s, left := n.reserve.take(recipe, steps)
+	if s != nil {
+		own = left
 	} else {
 		var err error
-		if p.pipes, p.init, err = n.startInit(spec); err != nil {
+		if s, err = n.newSpare(ctx, recipe); err != nil && ctx.Err() != nil {
+			return killed{}, nil
+		} else if err != nil {
 			return nil, err
 		}
+		s.mounts.close()
 	}
+	p := &process{backend: n, ctx: ctx, group: s.group, init: s.init, pipes: s.pipes}
 	p.pipes.keep(stdio.Stdin != nil, spec.Network == NetworkRedirected)
+	p.group.begin(spec.Limits)
 	p.begin(stdio)
-	if err := p.handOver(spec, stdio.Attach); err != nil {
-		p.abort()
-		return nil, n.maker.explain(err)
+	if err := p.handOver(spec, own, stdio.Attach); err != nil {
+		return nil, errors.Join(n.maker.explain(err), p.abort())
 	}
 	return p, nil
 }
 
-// startInit starts an init, which waits for its config. Of the spec only the identity counts.
-func (n *Native) startInit(spec Spec) (*pipes, initProcess, error) {
+// startInit starts an init, which waits for its base.
+func (n *Native) startInit(uid, gid int) (*pipes, initProcess, error) {
 	pipes, err := newPipes()
 	if err != nil {
 		return nil, nil, setupError("create pipes", "", err)
 	}
-	init, err := n.maker.start(n.exe, spec, pipes)
+	init, err := n.maker.start(n.exe, Spec{UID: uid, GID: gid}, pipes)
 	// At once: while the server holds init's ends too, init's death ends neither the socket nor the output.
 	pipes.closeChild()
 	if err != nil {
@@ -69,7 +74,7 @@ type namespaceMaker interface {
 
 // initProcess is the init of one run, as the server holds it.
 type initProcess interface {
-	// ready returns when init is in the cgroup, which may be nil, and waits for its config on control. No
+	// ready returns when init is in the cgroup, which may be nil, and waits for its base on control. No
 	// process of the run has been outside of the cgroup then.
 	ready(group *cgroup, control *os.File) error
 
@@ -91,6 +96,10 @@ func (ownNamespaces) start(exe *os.File, spec Spec, pipes *pipes) (initProcess, 
 	return clonedInit{p}, nil
 }
 
+// initEnv is the environment of init. It does one thing after another, and what its other threads do, they wait for in the
+// kernel: a second processor would only have Go's scheduler look for work there, hundreds of times in a run.
+var initEnv = []string{"GOMAXPROCS=1"}
+
 // ownBinaryFD is where init is executed from.
 const ownBinaryFD = egressFD + 1
 
@@ -100,7 +109,7 @@ const ownBinaryFD = egressFD + 1
 func startSealed(exe *os.File, dir string, pipes *pipes, spec Spec) (*os.Process, error) {
 	return os.StartProcess("/proc/self/fd/"+strconv.Itoa(ownBinaryFD), []string{initName}, &os.ProcAttr{
 		Dir:   dir,
-		Env:   []string{},
+		Env:   initEnv,
 		Files: append(pipes.child(), exe),
 		Sys:   initAttr(spec),
 	})
@@ -169,14 +178,20 @@ func setgroupsAllowed() bool {
 	return err != nil || strings.TrimSpace(string(b)) != "deny"
 }
 
-// handOver puts init into its cgroup, sends it the config and waits until the payload runs. Nothing of
-// the run is ever outside its cgroup, since init does nothing before it has the config.
-func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
-	if err := p.init.ready(p.group, p.pipes.control); err != nil {
-		if p.ctx.Err() != nil {
-			return nil // killed while it started: Wait says so
+// hostname is what a run sees as its own.
+func hostname(s Spec) string { return cmp.Or(s.Hostname, "airlock") }
+
+// handOver attaches the egress, sends init the config, with the steps that are the run's own, and waits until the
+// payload runs.
+func (p *process) handOver(spec Spec, own []step, attach func(Sockets) error) error {
+	if spec.Network == NetworkRedirected {
+		sockets, err := receiveSockets(p.pipes.egress)
+		if err != nil {
+			return setupError("take over the run's egress", "", err)
 		}
-		return err
+		if err := attach(sockets); err != nil {
+			return setupError("attach the network", "", err)
+		}
 	}
 	limits := spec.Limits
 	if p.group.holds("processes") {
@@ -189,16 +204,12 @@ func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 		limits.CPU = 0
 	}
 	c := &config{
-		Steps:    plan(withoutSockets(spec, os.ReadFile)),
-		Argv:     toWire(spec.Argv),
-		Env:      toWire(spec.Env),
-		Dir:      wire(spec.Dir),
-		Hostname: wire(cmp.Or(spec.Hostname, "airlock")),
-		Limits:   limits,
-		Stdin:    p.pipes.input != nil,
-	}
-	if spec.Network == NetworkRedirected {
-		c.Egress = &spec.Egress
+		Steps:  own,
+		Argv:   toWire(spec.Argv),
+		Env:    toWire(spec.Env),
+		Dir:    wire(spec.Dir),
+		Limits: limits,
+		Stdin:  p.pipes.input != nil,
 	}
 	err := send(p.pipes.control, message{Config: c})
 	if err != nil && !errors.Is(err, unix.EPIPE) { // if init is gone, reading says more
@@ -213,14 +224,6 @@ func (p *process) handOver(spec Spec, attach func(Sockets) error) error {
 			return setupError("build the sandbox", "", fmt.Errorf("init ended without a word: %w", err))
 		case m.Failed != nil:
 			return m.Failed.setupError()
-		case m.Built != nil && c.Egress != nil:
-			sockets, err := receiveSockets(p.pipes.egress)
-			if err != nil {
-				return setupError("take over the run's egress", "", err)
-			}
-			if err := attach(sockets); err != nil {
-				return setupError("attach the network", "", err)
-			}
 		case m.Status != nil:
 			p.status = m.Status // the command could not be executed
 			return nil

@@ -78,8 +78,15 @@ func attach(mount, at *os.File) error {
 
 // openPath opens an absolute path for nothing but to name it. No component may be a symbolic link: the
 // caller resolved them, and one that is there now was put there since.
-func openPath(p string) (*os.File, error) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{
+func openPath(p string) (*os.File, error) { return openPathAt(unix.AT_FDCWD, p, p) }
+
+// openPathOf is openPath for a path of the root that host is.
+func openPathOf(host *os.File, p string) (*os.File, error) {
+	return openPathAt(int(host.Fd()), "."+p, p)
+}
+
+func openPathAt(dir int, relative, p string) (*os.File, error) {
+	fd, err := unix.Openat2(dir, relative, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})

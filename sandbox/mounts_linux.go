@@ -11,36 +11,70 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// builder executes a plan, in init, whose mount namespace is its own.
+// builder executes a plan, in init, whose mount namespace is its own: first the base, then, once there is a run, the rest.
 type builder struct {
+	host       *os.File // the host's root, until it is left
 	src        *sources
-	scratch    *os.File // root of the private tmpfs
+	mounts     map[int]*os.File // those of the steps that are being done
+	scratch    *os.File         // root of the private tmpfs
 	rootDev    uint64
 	scratchDev uint64
 	files      int // MountFile contents stored so far
 }
 
-// scratchPath is where the private tmpfs is attached while the sandbox is built.
-const scratchPath = "/.scratch"
+// What is in the root while the sandbox is built, and not afterwards.
+const (
+	scratchPath = "/.scratch" // the private tmpfs
+	hostPath    = "/.host"    // the host's root
+)
 
-// build makes the new root, leaves the old one for good and executes the steps.
-func build(steps []step) error {
-	// The modes that are asked for are the modes that are meant.
-	old := unix.Umask(0)
-	defer unix.Umask(old)
+// newBuilder makes the new root, enters it and builds the base of what the run sees.
+func newBuilder(base []step) (*builder, error) {
+	host, err := openPath("/")
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{host: host}
+	if b.src, err = openSources(host); err != nil {
+		return nil, err
+	}
+	if b.rootDev, err = deviceOf(b.src.root); err != nil {
+		return nil, err
+	}
+	mounts, err := openSteps(host, base)
+	if err != nil {
+		return nil, err
+	}
+	if err := enterRoot(b.src.root); err != nil {
+		return nil, err
+	}
+	b.src.root.Close()
+	return b, b.build(base, mounts)
+}
 
-	src, err := openSources(steps)
+// finish leaves the host's root for good and builds the rest. From the last path that is looked up in it on, nothing of
+// the host is left but what the run will see.
+func (b *builder) finish(rest []step) error {
+	mounts, err := openSteps(b.host, rest)
 	if err != nil {
 		return err
 	}
-	b := &builder{src: src}
-	if b.rootDev, err = deviceOf(src.root); err != nil {
-		return err
+	b.host.Close()
+	if err := unix.Unmount(hostPath, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+		return setupError("unmount", "the host's root", err)
 	}
-	if err := enterRoot(src.root); err != nil {
-		return err
+	if err := unix.Rmdir(hostPath); err != nil {
+		return setupError("remove", hostPath, err)
 	}
-	src.root.Close()
+	return b.build(rest, mounts)
+}
+
+// build executes steps, for which mounts were made.
+func (b *builder) build(steps []step, mounts map[int]*os.File) error {
+	// The modes that are asked for are the modes that are meant.
+	old := unix.Umask(0)
+	defer unix.Umask(old)
+	b.mounts = mounts
 	for i, st := range steps {
 		if err := b.do(i, st); err != nil {
 			return err
@@ -49,8 +83,8 @@ func build(steps []step) error {
 	return nil
 }
 
-// enterRoot makes root the root of this namespace and drops the host's. The new root covers the old
-// one for a moment, since no directory of the host is sure to be there to be mounted on.
+// enterRoot makes root the root of this namespace and puts the host's into a directory of it. The new root covers the
+// old one for a moment, since no directory of the host is sure to be there to be mounted on.
 func enterRoot(root *os.File) error {
 	over, err := openPath("/")
 	if err != nil {
@@ -63,13 +97,11 @@ func enterRoot(root *os.File) error {
 	if err := unix.Fchdir(int(root.Fd())); err != nil {
 		return setupError("enter", "new root", err)
 	}
-	// With both names the same, the old root ends up on top of the new one and can be taken off
-	// without a directory to put it in; see pivot_root(2).
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return setupError(opPivot, "new root", err)
+	if err := unix.Mkdir("."+hostPath, 0o700); err != nil {
+		return setupError("make", hostPath, err)
 	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return setupError("unmount", "old root", err)
+	if err := unix.PivotRoot(".", "."+hostPath); err != nil {
+		return setupError(opPivot, "new root", err)
 	}
 	return setupError("enter", "/", unix.Chdir("/"))
 }
@@ -94,7 +126,7 @@ func (b *builder) do(i int, st step) error {
 		defer f.Close()
 		return setupError("set mode of", target, os.Chmod(procPath(f), fs.FileMode(st.Mode)))
 	case doBind, doOverlay:
-		mount := b.src.steps[i]
+		mount := b.mounts[i]
 		if mount == nil {
 			return nil
 		}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"sync"
-	"sync/atomic"
 )
 
 // Native is the backend that builds sandboxes itself, out of namespaces, mounts, cgroups, rlimits and
@@ -17,8 +16,8 @@ type Native struct {
 	maker namespaceMaker           // who makes the namespaces of a run
 	held  func() map[string]string // hostHeld, found out once: it takes a cgroup to know
 
+	newGroup func(id string, limits Limits) (*cgroup, error)
 	reserve  reserve
-	prepared atomic.Bool // by Prepare
 
 	mu      sync.Mutex
 	janitor *janitor // started before the first cgroup is made
@@ -35,6 +34,7 @@ func newIsolating(maker namespaceMaker) (*Native, error) {
 	// What a killed server has left is not this one's to fail for.
 	_ = cleanStaleCgroups()
 	n := &Native{exe: exe, maker: maker, held: sync.OnceValue(hostHeld)}
+	n.newGroup = n.cgroup
 	n.reserve.start = n.newSpare
 	return n, nil
 }
@@ -76,29 +76,21 @@ func (n *Native) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, er
 	if err := n.mustHold(spec); err != nil {
 		return nil, err
 	}
-	group, err := n.cgroup(spec)
-	if err != nil {
-		return nil, err
-	}
-	p, err := n.launch(ctx, spec, stdio, group)
-	if err != nil && group != nil {
-		err = errors.Join(err, group.remove())
-	}
-	return p, err
+	return n.launch(ctx, spec, stdio)
 }
 
-// cgroup makes the cgroup of a run; nil where none can be had.
-func (n *Native) cgroup(spec Spec) (*cgroup, error) {
+// cgroup makes a cgroup with these limits; nil where none can be had.
+func (n *Native) cgroup(id string, limits Limits) (*cgroup, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	// First the janitor, so that there is no moment at which a cgroup stands that nobody would remove.
-	if n.janitor == nil && len(wantedControllers(spec.Limits)) > 0 {
+	if n.janitor == nil && len(wantedControllers(limits)) > 0 {
 		var err error
 		if n.janitor, err = startJanitor(n.exe); err != nil {
 			return nil, err
 		}
 	}
-	return newCgroup(spec.ID, spec.Limits)
+	return newCgroup(id, limits)
 }
 
 // mustHold refuses a run whose limits are not held by the kernel: each of them if Strict is set, and

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"io/fs"
@@ -34,15 +35,25 @@ func newBackend(t testing.TB, name string) Backend {
 		}
 		t.Fatal(err)
 	}
-	if *prepared {
-		isolating(b).Prepare(os.Geteuid(), os.Getegid())
-	}
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	if *prepared {
+		return ahead{b}
+	}
 	return b
+}
+
+// ahead begins the sandbox of each run ahead.
+type ahead struct{ Backend }
+
+func (a ahead) Start(ctx context.Context, spec Spec, stdio Stdio) (Process, error) {
+	if spec.validate() == nil {
+		isolating(a).Prepare(spec)
+	}
+	return a.Backend.Start(ctx, spec, stdio)
 }
 
 func openBackend(name string) (Backend, error) {
@@ -64,8 +75,11 @@ func newNative(t testing.TB) Backend { return newBackend(t, "native") }
 
 // isolating is what the backends have in common.
 func isolating(b Backend) *Native {
-	if w, ok := b.(*Bubblewrap); ok {
-		return w.isolating
+	switch b := b.(type) {
+	case ahead:
+		return isolating(b.Backend)
+	case *Bubblewrap:
+		return b.isolating
 	}
 	return b.(*Native)
 }

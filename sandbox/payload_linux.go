@@ -36,7 +36,6 @@ func startPayload(c *config, renames *renamer, wall *wall, looks *watch) (pid in
 		return 0, nil, setupError("open", "/proc/self/oom_score_adj", err)
 	}
 	defer score.Close()
-	reserveThreads(spareThreads)
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return 0, nil, setupError("count threads in", "/proc/self/task", err)

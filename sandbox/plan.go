@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"bytes"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -95,6 +97,60 @@ func plan(s Spec) []step {
 	steps = append(steps, mounts...)
 	steps = append(steps, masks...)
 	return append(steps, step{Do: doSeal, Target: "/"})
+}
+
+// split divides a plan into what can be built before there is a run, and the rest. The layers of a run are its own and are
+// mounted when it begins, as is whatever goes on top of them; masks come last, since they hide what is there then.
+func split(steps []step) (base, rest []step) {
+	for _, st := range steps {
+		if st.ofRun() || st.on(rest) {
+			rest = append(rest, st)
+		} else {
+			base = append(base, st)
+		}
+	}
+	return base, rest
+}
+
+func (st step) ofRun() bool {
+	switch st.Do {
+	case doOverlay, doMask, doSeal:
+		return true
+	case doBind:
+		return st.Writable
+	default:
+		return false
+	}
+}
+
+// on reports whether the step's target lies in that of one of the others.
+func (st step) on(others []step) bool {
+	return slices.ContainsFunc(others, func(o step) bool { return under(string(st.Target), string(o.Target)) })
+}
+
+// remaining gives what is left of a plan where some of it was built, which need not be its base: what is built must all be
+// wanted, and in the order of the plan, and nothing that is left may have had to come before something that is built.
+func remaining(steps, built []step) (rest []step, ok bool) {
+	for _, st := range steps {
+		switch {
+		case len(built) > 0 && st.equal(built[0]):
+			if st.on(rest) {
+				return nil, false
+			}
+			built = built[1:]
+		default:
+			rest = append(rest, st)
+		}
+	}
+	return rest, len(built) == 0
+}
+
+func (st step) equal(o step) bool {
+	if !bytes.Equal(st.Content, o.Content) {
+		return false
+	}
+	st.Content, o.Content = nil, nil
+	return reflect.DeepEqual(st, o)
 }
 
 // homeStep makes the home directory, unless a mount shows it or what it lies in.

@@ -11,19 +11,33 @@ import (
 
 // process is a run of the native backend, as the server sees it.
 type process struct {
-	backend  *Native         // kept: if it were collected, its janitor would take this server for dead
-	ctx      context.Context // of this run: it ends with the run
-	uid, gid int
-	init     initProcess
-	group    *cgroup // nil if there is none
-	pipes    *pipes
+	backend *Native         // kept: if it were collected, its janitor would take this server for dead
+	ctx     context.Context // of this run: it ends with the run
+	init    initProcess
+	group   *cgroup // nil if there is none
+	pipes   *pipes
 
 	scratch  func(int64)   // Stdio.Scratch
 	status   *status       // what init said of the payload's end
 	copied   chan struct{} // closed when the output has been read to its end
 	unwatch  func() bool   // stops waiting for ctx
 	killOnce sync.Once
+
+	end     sync.Once // what follows is of Ended
+	exit    Exit
+	endErr  error
+	waited  sync.Once // what follows is of Wait
+	waitErr error
+	left    sync.Once // what follows is of waitInit
+	state   string
+	initErr error
 }
+
+// killed is a run whose context ended before it began.
+type killed struct{}
+
+func (killed) Ended() (Exit, error) { return Exit{Killed: true}, nil }
+func (killed) Wait() (Exit, error)  { return Exit{Killed: true}, nil }
 
 // begin starts what goes on beside the run: reading its output, writing its input, watching its context.
 func (p *process) begin(stdio Stdio) {
@@ -54,16 +68,46 @@ func (p *process) begin(stdio Stdio) {
 func (p *process) kill() { p.killOnce.Do(p.init.kill) }
 
 // abort ends a run that was never handed to the caller.
-func (p *process) abort() {
+func (p *process) abort() error {
 	p.kill()
 	_, _ = p.init.wait()
 	<-p.copied
 	p.unwatch()
 	p.pipes.closeServer()
+	if p.group != nil {
+		return p.group.remove()
+	}
+	return nil
+}
+
+// Ended implements [Process].
+func (p *process) Ended() (Exit, error) {
+	p.end.Do(func() { p.exit, p.endErr = p.ended() })
+	return p.exit, p.endErr
 }
 
 // Wait implements [Process].
 func (p *process) Wait() (Exit, error) {
+	exit, err := p.Ended()
+	p.waited.Do(func() {
+		_, p.waitErr = p.waitInit()
+		p.pipes.closeServer()
+		if p.group != nil {
+			p.waitErr = errors.Join(p.waitErr, p.group.remove())
+		}
+	})
+	return exit, errors.Join(err, p.waitErr)
+}
+
+// waitInit returns when the namespaces are empty, and says how init ended.
+func (p *process) waitInit() (string, error) {
+	p.left.Do(func() { p.state, p.initErr = p.init.wait() })
+	return p.state, p.initErr
+}
+
+// ended is Ended. Init has reaped all of the payload's processes before it says how the main one ended; without its word
+// they are gone when init is, and the kernel has emptied the namespace.
+func (p *process) ended() (Exit, error) {
 	var lost error
 	for p.status == nil && lost == nil {
 		m, err := receive(p.pipes.control)
@@ -78,19 +122,18 @@ func (p *process) Wait() (Exit, error) {
 			p.status = m.Status
 		}
 	}
-	// The namespace is empty then. All that held the output pipe is gone, so that its end comes.
-	state, err := p.init.wait()
+	var state string
+	var err error
+	if p.status == nil {
+		state, err = p.waitInit()
+	}
+	// All that held the output pipe is gone, so that its end comes.
 	<-p.copied
 	killed := !p.unwatch()
-	p.pipes.closeServer()
 
 	var exit Exit
-	if p.backend.prepared.Load() {
-		p.backend.reserve.fill(p.uid, p.gid)
-	}
 	if p.group != nil {
 		exit.Limit, exit.LimitEnded = p.group.reached()
-		err = errors.Join(err, p.group.remove())
 	}
 	switch {
 	case p.status != nil:

@@ -42,27 +42,14 @@ type renamer struct {
 // renames of the run wait.
 const maxWaitingRenames = 1024
 
-// newRenamer prepares for the overlays among steps, which are built; nil if there are none. Its threads are
-// there when it returns, since later the run's limits could forbid to make them.
-func newRenamer(steps []step) (*renamer, error) {
+// newRenamer prepares for the overlays of a run. Its threads are there when it returns, since later the run's limits could
+// forbid to make them.
+func newRenamer() (*renamer, error) {
 	r := &renamer{
 		devices: make(map[uint64]bool),
 		start:   make(chan listener),
 		todo:    make(chan notification, maxWaitingRenames),
 		mover:   mover{calls: realCalls},
-	}
-	for _, st := range steps {
-		if st.Do != doOverlay {
-			continue
-		}
-		var stat unix.Stat_t
-		if err := unix.Stat(string(st.Target), &stat); err != nil {
-			return nil, setupError("look at", string(st.Target), err)
-		}
-		r.devices[uint64(stat.Dev)] = true
-	}
-	if len(r.devices) == 0 {
-		return nil, nil
 	}
 	ready := make(chan error)
 	for _, work := range []func(listener){r.receive, r.move} {
@@ -76,6 +63,25 @@ func newRenamer(steps []step) (*renamer, error) {
 	}
 	if err := errors.Join(<-ready, <-ready); err != nil {
 		return nil, setupError("drop rights", "", err)
+	}
+	return r, nil
+}
+
+// serve has r rename on the overlays among steps, which are built. Where there are none, nil is returned, and the
+// threads stay where they are: init's threads are counted.
+func (r *renamer) serve(steps []step) (*renamer, error) {
+	for _, st := range steps {
+		if st.Do != doOverlay {
+			continue
+		}
+		var stat unix.Stat_t
+		if err := unix.Stat(string(st.Target), &stat); err != nil {
+			return nil, setupError("look at", string(st.Target), err)
+		}
+		r.devices[uint64(stat.Dev)] = true
+	}
+	if len(r.devices) == 0 {
+		return nil, nil
 	}
 	return r, nil
 }

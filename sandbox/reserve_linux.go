@@ -1,89 +1,203 @@
 package sandbox
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Most of what a run takes, if its command takes little, is the start of init: the clone of the namespaces, the
-// exec, and the start of Go's runtime. So an init is started ahead and waits in its namespaces for its config,
-// which is all that it ever learns of a run. It was of no run before, and is of none after.
+// Most of what a run takes, if its command takes little, is the making of its sandbox. Most of that is alike for many
+// runs: the namespaces, init, the cgroup with its limits, the mounts of the system and of toolchains, the sockets of its
+// egress. So a sandbox is begun ahead and waits. Its base is all that it knows: it was of no run before, and is of none
+// after. What belongs to a run, its layers above all, is mounted when there is one, and is never older than the run.
 //
-// Two things are fixed at its start: its identity, and the mounts of the host that its namespace copied. One that
-// has another identity than the run, or was started before the host's mounts changed, is thrown away.
+// A spare fits a run that has its identity, limits and network, and in whose plan everything stands that the spare has
+// mounted. What the run has beyond that is mounted then, unless it would have had to come before. One whose host has changed
+// since, by a mount or by something else at the place of what it shows, is thrown away.
 
-// spare is an init that waits for a run.
+// spare is a sandbox without a run.
 type spare struct {
+	recipe
+	init   initProcess
+	pipes  *pipes
+	group  *cgroup // nil if there is none
+	mounts *mountWatch
+	shown  []identity
+}
+
+// recipe is what a spare is made by.
+type recipe struct {
 	uid, gid int
-	init     initProcess
-	pipes    *pipes
-	mounts   *os.File // becomes readable as the host's mounts change
+	limits   Limits
+	base     base
 }
 
-// reserve keeps one spare, once it is told to.
+// recipeOf says what is built for a run before its own steps, which are the others.
+func recipeOf(s Spec, steps []step) (r recipe, own []step) {
+	r = recipe{uid: s.UID, gid: s.GID, limits: s.Limits, base: base{Hostname: wire(hostname(s))}}
+	r.base.Steps, own = split(steps)
+	if s.Network == NetworkRedirected {
+		r.base.Egress = &s.Egress
+	}
+	return r, own
+}
+
+// fits reports whether a run can go on from a spare, and what steps are left then.
+func (s *spare) fits(run recipe, steps []step) (own []step, ok bool) {
+	if !s.likeIn(run) {
+		return nil, false
+	}
+	return remaining(steps, s.base.Steps)
+}
+
+// made reports whether the spare is what the recipe makes.
+func (s *spare) made(by recipe) bool {
+	return s.likeIn(by) && slices.EqualFunc(s.base.Steps, by.base.Steps, step.equal)
+}
+
+// likeIn compares all but the steps.
+func (r recipe) likeIn(o recipe) bool {
+	sameEgress := r.base.Egress == nil && o.base.Egress == nil ||
+		r.base.Egress != nil && o.base.Egress != nil && *r.base.Egress == *o.base.Egress
+	return sameEgress && r.uid == o.uid && r.gid == o.gid && r.limits == o.limits && r.base.Hostname == o.base.Hostname
+}
+
+// reserve keeps a spare by the last recipe that it was told.
 type reserve struct {
-	start func(uid, gid int) (*spare, error)
+	start func(context.Context, recipe) (*spare, error)
 
-	mu       sync.Mutex
-	have     *spare
-	starting sync.WaitGroup
-	busy     bool // one is being started
-	closed   bool
+	mu      sync.Mutex
+	wanted  recipe
+	have    *spare
+	started chan struct{} // closed when the one that is being made is there; nil: none is
+	closed  bool
+	beside  sync.WaitGroup // all that goes on in goroutines
 }
 
-// fill starts a spare, unless there is one. It returns at once.
-func (r *reserve) fill(uid, gid int) {
+const (
+	// spareTime bounds the making of a spare.
+	spareTime = 10 * time.Second
+	// quietTime is how long the host's mounts are given to settle before another spare is made of them.
+	quietTime = time.Second
+)
+
+// want has a spare made by a recipe, unless there is one. It returns at once.
+func (r *reserve) want(by recipe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.have != nil || r.busy || r.closed {
+	r.wanted = by
+	if r.have != nil && !r.have.made(by) {
+		r.drop()
+	}
+	r.fill()
+}
+
+// drop throws the spare away. mu is held, as by fill.
+func (r *reserve) drop() {
+	r.beside.Go(r.have.discard)
+	r.have = nil
+}
+
+func (r *reserve) fill() {
+	if r.have != nil || r.started != nil || r.closed {
 		return
 	}
-	r.busy = true
-	r.starting.Go(func() {
+	by, started := r.wanted, make(chan struct{})
+	r.started = started
+	r.beside.Go(func() {
+		defer close(started)
+		ctx, cancel := context.WithTimeout(context.Background(), spareTime)
+		defer cancel()
 		// Without a spare a run starts its own init, and says why it can't.
-		s, err := r.start(uid, gid)
+		s, err := r.start(ctx, by)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.busy = false
+		r.started = nil
 		if err != nil {
 			return
 		}
-		if r.closed {
+		if r.closed || !s.made(r.wanted) {
 			s.discard()
 			return
 		}
 		r.have = s
+		r.beside.Go(func() { r.guard(s) })
 	})
 }
 
-// take returns the spare if it is fit for a run of this identity, else nil.
-func (r *reserve) take(uid, gid int) *spare {
-	r.starting.Wait() // a start that goes on is nearer to its end than one that begins now
+// guard throws a spare away that waits when the host's mounts change: it would keep a filesystem in use that was unmounted,
+// and no run could go on from it.
+func (r *reserve) guard(s *spare) {
+	if !s.mounts.wait() {
+		return // it does not wait any more
+	}
 	r.mu.Lock()
-	s := r.have
-	r.have = nil
+	dropped := r.have == s
+	if dropped {
+		r.drop()
+	}
 	r.mu.Unlock()
-	if s == nil {
-		return nil
+	if !dropped {
+		return
 	}
-	if s.uid != uid || s.gid != gid || !s.fresh() {
-		s.discard()
-		return nil
-	}
-	s.mounts.Close()
-	return s
+	time.AfterFunc(quietTime, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.fill()
+	})
 }
 
-// fresh reports whether init lives and sees the mounts that the host has now.
-func (s *spare) fresh() bool {
-	fds := []unix.PollFd{
-		{Fd: int32(s.mounts.Fd()), Events: unix.POLLPRI},
-		{Fd: fdOf(s.pipes.control), Events: unix.POLLIN}, // init says nothing before it has its config
+// take returns the spare and the steps that it leaves to the run, if it fits the run, else nil.
+func (r *reserve) take(run recipe, steps []step) (*spare, []step) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if started := r.started; started != nil {
+		r.mu.Unlock()
+		<-started // what goes on is nearer to its end than what begins now
+		r.mu.Lock()
 	}
+	s := r.have
+	if s == nil || r.closed {
+		return nil, nil
+	}
+	own, ok := s.fits(run, steps)
+	if !ok {
+		return nil, nil
+	}
+	if !s.fresh() {
+		r.drop()
+		return nil, nil
+	}
+	r.have = nil
+	s.mounts.close()
+	return s, own
+}
+
+// close throws the spare away. Nothing is taken or made any more.
+func (r *reserve) close() {
+	r.mu.Lock()
+	r.closed = true
+	if r.have != nil {
+		r.drop()
+	}
+	r.mu.Unlock()
+	r.beside.Wait()
+}
+
+// fresh reports whether init lives, sees the mounts that the host has now, and shows what is at its places now.
+func (s *spare) fresh() bool {
+	// Init says nothing before it has its config.
+	fds := []unix.PollFd{{Fd: fdOf(s.pipes.control), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
-	return n == 0 && err == nil
+	return n == 0 && err == nil && !s.mounts.changed() && unchanged(s.shown)
 }
 
 // fdOf is a file's descriptor, which stays as non-blocking as it is.
@@ -95,53 +209,103 @@ func fdOf(f *os.File) int32 {
 	return fd
 }
 
+// discard ends a spare. What can't be removed of its cgroup the janitor removes.
 func (s *spare) discard() {
-	s.mounts.Close()
-	s.init.kill()
-	s.pipes.closeServer()
-	_, _ = s.init.wait()
-}
-
-// close throws the spare away. Nothing is taken or filled any more.
-func (r *reserve) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.starting.Wait()
-	if r.have != nil {
-		r.have.discard()
-		r.have = nil
+	if s.mounts != nil {
+		s.mounts.close()
+	}
+	if s.init != nil {
+		s.init.kill()
+		s.pipes.closeServer()
+		_, _ = s.init.wait()
+	}
+	if s.group != nil {
+		_ = s.group.remove()
 	}
 }
 
-// watchMounts opens what tells of changes of the host's mounts from now on.
-func watchMounts() (*os.File, error) {
-	fd, err := unix.Open("/proc/self/mounts", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: "/proc/self/mounts", Err: err}
-	}
-	return os.NewFile(uintptr(fd), "/proc/self/mounts"), nil
+// identity is what was found at a path: 0, 0 for nothing. A bind shows what was there when it was made, whatever comes to be
+// there later.
+type identity struct {
+	path     string
+	dev, ino uint64
 }
 
-// newSpare starts an init ahead.
-func (n *Native) newSpare(uid, gid int) (_ *spare, err error) {
-	s := &spare{uid: uid, gid: gid}
+func identityAt(path string) identity {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return identity{path: path}
+	}
+	return identity{path, uint64(st.Dev), st.Ino}
+}
+
+// shownBy is what the binds among steps find now.
+func shownBy(steps []step) (shown []identity) {
+	for _, st := range steps {
+		if st.Do == doBind {
+			shown = append(shown, identityAt(string(st.Source)))
+		}
+	}
+	return shown
+}
+
+func unchanged(shown []identity) bool {
+	return !slices.ContainsFunc(shown, func(i identity) bool { return i != identityAt(i.path) })
+}
+
+// spares numbers the cgroups of spares.
+var spares atomic.Int64
+
+// newSpare makes the sandbox of a run, but for what is the run's own. The end of ctx ends it. A *SetupError says why it
+// can't be had.
+func (n *Native) newSpare(ctx context.Context, by recipe) (_ *spare, err error) {
+	s := &spare{recipe: by, shown: shownBy(by.base.Steps)} // before init looks
+	defer func() {
+		if err != nil {
+			s.discard()
+		}
+	}()
 	if s.mounts, err = watchMounts(); err != nil {
+		return nil, setupError("watch mounts", "", err)
+	}
+	if s.group, err = n.newGroup("run-"+strconv.FormatInt(spares.Add(1), 10), by.limits); err != nil {
 		return nil, err
 	}
-	if s.pipes, s.init, err = n.startInit(Spec{UID: uid, GID: gid}); err != nil {
-		s.mounts.Close()
+	if s.pipes, s.init, err = n.startInit(by.uid, by.gid); err != nil {
 		return nil, err
+	}
+	defer context.AfterFunc(ctx, s.init.kill)()
+	if err := s.lay(); err != nil {
+		return nil, n.maker.explain(err)
 	}
 	return s, nil
 }
 
-// Prepare has the sandbox of the next run with this identity begun ahead, and those of later runs when the one
-// before has ended. It returns at once. A backend that can't do so does nothing.
-func (n *Native) Prepare(uid, gid int) {
-	if _, ok := n.maker.(ownNamespaces); !ok {
-		return // bubblewrap must be in the run's cgroup before it begins
+// lay puts init into its cgroup, sends it the base and waits until it stands. Nothing of a run is ever outside its
+// cgroup, since init does nothing before it has the base.
+func (s *spare) lay() error {
+	if err := s.init.ready(s.group, s.pipes.control); err != nil {
+		return err
 	}
-	n.prepared.Store(true)
-	n.reserve.fill(uid, gid)
+	err := send(s.pipes.control, message{Base: &s.base})
+	if err != nil && !errors.Is(err, unix.EPIPE) { // if init is gone, reading says more
+		return setupError("hand over the base", "", err)
+	}
+	m, err := receive(s.pipes.control)
+	switch {
+	case err != nil:
+		return setupError("build the sandbox", "", fmt.Errorf("init ended without a word: %w", err))
+	case m.Failed != nil:
+		return m.Failed.setupError()
+	case m.Built == nil:
+		return setupError("build the sandbox", "", errors.New("bug: init said something else than what was due"))
+	}
+	return nil
+}
+
+// Prepare has the sandbox of a run like this begun ahead, unless one waits already. It returns at once. Of what the spec
+// mounts only that is mounted which needs no run.
+func (n *Native) Prepare(spec Spec) {
+	by, _ := recipeOf(spec, plan(spec))
+	n.reserve.want(by)
 }

@@ -8,20 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sources holds, as detached mounts, everything of the host that the run will see. They are made while
-// the host's root is still in place, and are all that is left of it afterwards.
+// sources holds, as detached mounts, what every run sees, whatever else it sees. They are made while the host's
+// root is still in place.
 type sources struct {
 	root  *os.File            // the new, empty root
 	proc  *os.File            // a /proc of the new pid namespace
 	pts   *os.File            // a devpts of its own
 	nodes map[string]*os.File // device name to a clone of the host's node
-	steps map[int]*os.File    // index of a bind or overlay step to its mount
 }
 
-// openSources makes the mounts that steps need. A step that is optional and whose source can't be had
-// has no entry.
-func openSources(steps []step) (*sources, error) {
-	s := &sources{nodes: map[string]*os.File{}, steps: map[int]*os.File{}}
+// openSources makes the mounts of the skeleton out of the host's root.
+func openSources(host *os.File) (*sources, error) {
+	s := &sources{nodes: map[string]*os.File{}}
 	// Nothing that happens to mounts in here is to reach the host, and the other way round.
 	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
 		return nil, setupError(opPrivateMounts, "/", err)
@@ -44,7 +42,7 @@ func openSources(steps []step) (*sources, error) {
 	}
 	for _, name := range deviceNodes {
 		// Read-only is about the node, not the device: its owner could else change its mode for the host.
-		node, err := openBind("/dev/"+name, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+		node, err := openBind(host, "/dev/"+name, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 		if name == "tty" && err != nil {
 			continue // of use only to programs that ask for a password
 		}
@@ -53,8 +51,15 @@ func openSources(steps []step) (*sources, error) {
 		}
 		s.nodes[name] = node
 	}
+	return s, nil
+}
+
+// openSteps makes the mounts that steps need of the host, as detached ones, and gives each the index of its step. A
+// step that is optional and whose source can't be had has none.
+func openSteps(host *os.File, steps []step) (map[int]*os.File, error) {
+	mounts := map[int]*os.File{}
 	for i, st := range steps {
-		mount, err := openStep(st)
+		mount, err := openStep(host, st)
 		if st.Optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)) {
 			continue
 		}
@@ -62,29 +67,29 @@ func openSources(steps []step) (*sources, error) {
 			return nil, err
 		}
 		if mount != nil {
-			s.steps[i] = mount
+			mounts[i] = mount
 		}
 	}
-	return s, nil
+	return mounts, nil
 }
 
 // openStep returns the mount that a step needs of the host; nil, nil if it needs none.
-func openStep(st step) (*os.File, error) {
+func openStep(host *os.File, st step) (*os.File, error) {
 	switch st.Do {
 	case doBind:
 		attrs := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 		if !st.Writable {
 			attrs |= unix.MOUNT_ATTR_RDONLY
 		}
-		return openBind(string(st.Source), attrs)
+		return openBind(host, string(st.Source), attrs)
 	case doOverlay:
-		return openOverlay(st)
+		return openOverlay(host, st)
 	}
 	return nil, nil
 }
 
-func openBind(source string, attrs uint64) (*os.File, error) {
-	f, err := openPath(source)
+func openBind(host *os.File, source string, attrs uint64) (*os.File, error) {
+	f, err := openPathOf(host, source)
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +99,13 @@ func openBind(source string, attrs uint64) (*os.File, error) {
 
 // openOverlay makes the overlay of a step. It is volatile: a run that does not end well leaves nothing
 // of its layer, so that syncing copied-up files (a millisecond each) would buy nothing.
-func openOverlay(st step) (*os.File, error) {
+func openOverlay(host *os.File, st step) (*os.File, error) {
 	var layers [4]string // a path of a descriptor has no character that the options give a meaning
 	for i, p := range []wire{st.Source, st.Mask, st.Upper, st.Work} {
 		if p == "" {
 			continue
 		}
-		f, err := openPath(string(p))
+		f, err := openPathOf(host, string(p))
 		if err != nil {
 			return nil, err
 		}

@@ -50,20 +50,10 @@ const (
 	memoryFloor = 512 << 20
 )
 
-// newWatch prepares the watch of a run whose root is built. Its thread is there when it returns, since later
-// the run's limits could forbid to make it; it looks from begin on.
-func newWatch(l Limits, control *os.File) (*watch, error) {
-	scratch, err := openPath("/dev/shm")
-	if err != nil {
-		return nil, err
-	}
-	w := &watch{limits: l, control: control, begun: make(chan struct{}), quit: make(chan struct{})}
-	if w.meter, err = newMemoryMeter(scratch, l.Memory > 0); err != nil {
-		return nil, setupError("open", "/proc", err)
-	}
-	if l.Memory > 0 {
-		w.floor = min(memoryFloor, w.meter.available()/2)
-	}
+// newWatch prepares the watch of a run. Its thread is there when it returns, since later the run's limits could forbid
+// to make it; it looks from begin on, which limit comes before.
+func newWatch(control *os.File) *watch {
+	w := &watch{control: control, begun: make(chan struct{}), quit: make(chan struct{})}
 	ready := make(chan struct{})
 	w.done.Go(func() {
 		runtime.LockOSThread()
@@ -76,7 +66,23 @@ func newWatch(l Limits, control *os.File) (*watch, error) {
 		}
 	})
 	<-ready
-	return w, nil
+	return w
+}
+
+// limit says what to look for, in a root that is built.
+func (w *watch) limit(l Limits) error {
+	scratch, err := openPath("/dev/shm")
+	if err != nil {
+		return err
+	}
+	w.limits = l
+	if w.meter, err = newMemoryMeter(scratch, l.Memory > 0); err != nil {
+		return setupError("open", "/proc", err)
+	}
+	if l.Memory > 0 {
+		w.floor = min(memoryFloor, w.meter.available()/2)
+	}
+	return nil
 }
 
 // begin starts looking. nproc is what RLIMIT_NPROC was set to for the run, 0 if it was not.

@@ -14,7 +14,9 @@ import (
 // watched starts no cgroup for a run, so that init alone looks after its limits, whoever plays the test.
 func watched(t *testing.T, n *Native, spec Spec, stdio Stdio) Exit {
 	t.Helper()
-	p, err := n.launch(t.Context(), spec, stdio, nil)
+	alone := &Native{exe: n.exe, maker: n.maker, held: n.held}
+	alone.newGroup = func(string, Limits) (*cgroup, error) { return nil, nil }
+	p, err := alone.launch(t.Context(), spec, stdio)
 	if err != nil {
 		startRun(t, n, spec, stdio) // tells a host that can't from a fault
 		t.Fatal(err)

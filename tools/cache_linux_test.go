@@ -47,7 +47,8 @@ func (b *cacheBackend) Start(_ context.Context, spec sandbox.Spec, _ sandbox.Std
 
 type hasExited struct{ code int }
 
-func (e hasExited) Wait() (sandbox.Exit, error) { return sandbox.Exit{Code: e.code}, nil }
+func (e hasExited) Wait() (sandbox.Exit, error)  { return sandbox.Exit{Code: e.code}, nil }
+func (e hasExited) Ended() (sandbox.Exit, error) { return e.Wait() }
 
 func TestCacheFollowsItsRun(t *testing.T) {
 	for _, mode := range []string{"overlay", "readonly", "direct"} {

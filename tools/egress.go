@@ -29,16 +29,18 @@ func (w *WorkspaceRunner) egress() (_ *egress, fault string) {
 	if gateway == nil {
 		return nil, ""
 	}
-	return newEgress(gateway), ""
+	return &egress{gateway: gateway, ports: w.ports}, ""
 }
 
 // firstEgressPort and its followers are given to no program by the kernel itself (ip_local_port_range ends
 // at 60999), so that a program that binds the port it is configured for finds it free.
 const firstEgressPort = 61000
 
-func newEgress(gateway *proxy.Gateway) *egress {
+// choosePorts gives the ports of the runs of one server. They are the same for all of them, since the sandbox of a run is
+// begun before there is one.
+func choosePorts() sandbox.Egress {
 	first := firstEgressPort + rand.IntN(2000)
-	return &egress{gateway: gateway, ports: sandbox.Egress{RedirectPort: first, ProxyPort: first + 1 + rand.IntN(2000)}}
+	return sandbox.Egress{RedirectPort: first, ProxyPort: first + 1 + rand.IntN(2000)}
 }
 
 // attach puts the run's sockets in the gateway's hands.

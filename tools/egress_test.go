@@ -35,7 +35,7 @@ func TestAttachTo(t *testing.T) {
 
 func TestEgressPorts(t *testing.T) {
 	for range 1000 {
-		e := newEgress(nil)
+		e := &egress{ports: choosePorts()}
 		if e.ports.RedirectPort < firstEgressPort || e.ports.ProxyPort <= e.ports.RedirectPort || e.ports.ProxyPort > 65535 {
 			t.Fatalf("ports %+v", e.ports)
 		}

@@ -50,7 +50,7 @@ func (in *installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error)
 		if err != nil {
 			return envs.Outcome{}, fmt.Errorf("the installer has no network: %w", err)
 		}
-		way = newEgress(gateway)
+		way = &egress{gateway: gateway, ports: choosePorts()}
 		way.attachTo(&spec)
 		stdio.Attach = way.attach
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,11 @@ type WorkspaceRunner struct {
 	cache    *overlay.Cache        // nil: none
 	uncached atomic.Pointer[error] // why the kernel does not take the cache, once that is known
 	packages packages
+
+	ports     sandbox.Egress // of runs with a network
+	ahead     atomic.Bool    // Prepare was called
+	preparing sync.WaitGroup
+	down      *teardown
 }
 
 // Identity is the user as whom runs are executed, on the host too.
@@ -66,15 +72,50 @@ func NewRunner(o RunnerOptions) *WorkspaceRunner {
 	if o.Layers != nil {
 		o.Layers.LimitCopies(int64(o.Policy.Limits.Disk))
 	}
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache, packages: packages{options: o.Packages}}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache, packages: packages{options: o.Packages}, ports: choosePorts(), down: newTeardown()}
 }
 
-// Prepare has the sandbox of the next run begun ahead, and those of later ones, if the backend can do that. It
-// is for who does more than one run.
+// Prepare has the sandbox of the next run begun ahead, and from then on that of the one after each, if the backend can
+// do that. It is for who does more than one run, and returns at once.
 func (w *WorkspaceRunner) Prepare() {
-	if b, ok := w.backend.(interface{ Prepare(uid, gid int) }); ok {
-		b.Prepare(w.identity.UID, w.identity.GID)
+	b, ok := w.backend.(preparer)
+	if !ok || w.layers == nil {
+		return
 	}
+	w.ahead.Store(true)
+	w.layers.RemoveBeside()
+	if w.cache != nil {
+		w.cache.RemoveBeside()
+	}
+	w.preparing.Go(func() {
+		env, _, err := w.surround(context.Background(), Request{Tool: "run_shell"})
+		if err != nil {
+			return
+		}
+		defer env.release()
+		// Where a run's layers are is known when there is a run. They are not mounted before.
+		unknown := []overlay.Layer{{Lower: w.view.Workspace, Upper: "/", Work: "/"}}
+		spec, _, err := w.compose("", Request{Tool: "run_shell"}, unknown, env, nil)
+		if err != nil {
+			return
+		}
+		if way, _ := w.egress(); way != nil {
+			way.attachTo(&spec)
+		}
+		b.Prepare(spec)
+	})
+}
+
+// preparer is a backend that can begin a sandbox before there is a run.
+type preparer interface{ Prepare(like sandbox.Spec) }
+
+// prepareAfter has the sandbox of the run after this one begun.
+func (w *WorkspaceRunner) prepareAfter(spec sandbox.Spec) {
+	if !w.ahead.Load() {
+		return
+	}
+	spec.Mounts = slices.DeleteFunc(slices.Clone(spec.Mounts), func(m sandbox.Mount) bool { return m.Target == scriptFile })
+	w.backend.(preparer).Prepare(spec)
 }
 
 // Permit implements [Runner].
@@ -94,7 +135,8 @@ func (w *WorkspaceRunner) Describe() string { return w.policy.Describe() }
 
 // Close implements [Runner]: it discards what is left of transactions and takes the backend down.
 func (w *WorkspaceRunner) Close() error {
-	err := w.packages.close()
+	w.preparing.Wait()
+	err := errors.Join(w.down.wait(), w.packages.close())
 	if w.layers != nil {
 		err = errors.Join(err, w.layers.Close())
 	}
@@ -283,7 +325,7 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 		return Failed(err.Error()), nil
 	}
 	defer func() {
-		for _, note := range []string{note, unused} {
+		for _, note := range append(w.down.notes(), note, unused) {
 			if note != "" {
 				result.Notes = append(result.Notes, note)
 			}
@@ -310,7 +352,9 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	process, err := w.backend.Start(ctx, spec, stdio)
 	var exit sandbox.Exit
 	if err == nil {
-		exit, err = process.Wait()
+		exit, err = process.Ended()
+		w.down.begin(process)
+		w.prepareAfter(spec)
 	}
 	done()
 	switch {

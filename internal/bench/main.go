@@ -4,7 +4,9 @@
 //	go run ./internal/bench ./airlock [PART…]
 //
 // It asks these questions, a part each, all unless some are named. start: what does run_shell add to a command that does nothing, beside starting the same
-// command bare and under bubblewrap (without an overlay, so without transactions)? size: does a run that
+// command bare and under bubblewrap (without an overlay, so without transactions)? ready: how soon does a server answer, and what
+// does it hold while it waits? parallel: what do eight commands at once take? work: what does a build take, or git, or an
+// unpacking? landing: what does it take to land many files, or a large one, beside cp -a? size: does a run that
 // changes one file cost more in a large workspace than in a small one? That ratio has a bound, and exceeding it is
 // exit status 1. changes: what does a run cost that changes many files, beside cp -a of them? packages: what does an
 // environment of many files cost? egress: how fast do a run's connections open and move bytes, beside direct ones?
@@ -17,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // sizeBound is what the ratio of the large workspace to the small one must stay under.
@@ -34,9 +37,9 @@ func main() {
 		}
 		return
 	}
-	parts := []string{"start", "size", "changes", "packages", "egress"}
+	parts := []string{"start", "ready", "parallel", "work", "landing", "size", "changes", "packages", "egress"}
 	if len(os.Args) < 2 || slices.ContainsFunc(os.Args[2:], func(p string) bool { return !slices.Contains(parts, p) }) {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-AIRLOCK [start|size|changes|packages|egress]…")
+		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-AIRLOCK ["+strings.Join(parts, "|")+"]…")
 		os.Exit(2)
 	}
 	if len(os.Args) > 2 {
@@ -82,6 +85,14 @@ func bench(ctx context.Context, airlock string, parts []string) (within bool, er
 		switch part {
 		case "start":
 			err = benchStart(ctx, airlock, dir)
+		case "ready":
+			err = benchReady(ctx, airlock, dir)
+		case "parallel":
+			err = benchParallel(ctx, airlock, dir)
+		case "work":
+			err = benchWork(ctx, airlock, dir)
+		case "landing":
+			err = benchLanding(ctx, airlock, dir)
 		case "size":
 			var ratio float64
 			ratio, err = benchSize(ctx, airlock, dir)

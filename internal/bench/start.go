@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 const startRounds = 200
@@ -30,18 +31,55 @@ func benchStart(ctx context.Context, airlock, dir string) error {
 			bwrap.notRun = "bubblewrap fails here: " + err.Error()
 		}
 	}
+	bare := func() error { return spawn(ctx, s.workspace, "sh", "-c", "true") }
+	run := func() error { return s.run(ctx, "true", "workspace: no changes") }
+	bwrap.before = settle
 	ways := []*way{
-		{name: "`sh -c true`", do: func() error { return spawn(ctx, s.workspace, "sh", "-c", "true") }},
+		{name: "`sh -c true`", before: settle, do: bare},
 		bwrap,
-		{name: "`run_shell` with `true`", do: func() error { return s.run(ctx, "true", "workspace: no changes") }},
+		{name: "`run_shell` with `true`", before: settle, do: run},
 	}
 	if err := takeInTurn(startRounds, ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("A command that does nothing (%d rounds)", startRounds), ways))
+	fmt.Print(table(fmt.Sprintf("A command that does nothing, after a pause (%d rounds)", startRounds), ways))
 	if bwrap.notRun == "" {
 		fmt.Printf("\nrun_shell to bubblewrap: %.2f\n", float64(median(ways[2].times))/float64(median(bwrap.times)))
 	}
+	ways = []*way{{name: "`sh -c true`", do: bare}, {name: "`run_shell` with `true`", do: run}}
+	if err := takeInTurn(startRounds, ways); err != nil {
+		return err
+	}
+	fmt.Print(table(fmt.Sprintf("The same, one right after the other (%d rounds)", startRounds), ways))
+	return benchPython(ctx, s)
+}
+
+// benchPython compares a Python program that does nothing.
+func benchPython(ctx context.Context, s *server) error {
+	r, err := s.client.CallTool(ctx, "run_python", map[string]any{"code": "import sys; print('interpreter=' + sys.executable)"}, nil)
+	if err != nil {
+		return err
+	}
+	_, rest, found := strings.Cut(r.Text, "interpreter=")
+	interpreter, _, _ := strings.Cut(rest, "\n")
+	if !found {
+		fmt.Printf("\nrun_python: not run: %.200s\n", r.Text)
+		return nil
+	}
+	ways := []*way{
+		{name: "`python3 -c pass`", before: settle, do: func() error { return spawn(ctx, s.workspace, interpreter, "-c", "pass") }},
+		{name: "`run_python` with `pass`", before: settle, do: func() error {
+			r, err := s.client.CallTool(ctx, "run_python", map[string]any{"code": "pass"}, nil)
+			if err == nil && (r.IsError || !strings.Contains(r.Text, "workspace: no changes")) {
+				err = fmt.Errorf("run_python answered %q", r.Text)
+			}
+			return err
+		}},
+	}
+	if err := takeInTurn(startRounds, ways); err != nil {
+		return err
+	}
+	fmt.Print(table(fmt.Sprintf("A Python program that does nothing, after a pause (%d rounds)", startRounds), ways))
 	return nil
 }
 

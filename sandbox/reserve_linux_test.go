@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// waitingSpare has a spare begun for runs like spec, and returns it once it waits.
+func waitingSpare(t *testing.T, n *Native, spec Spec) *spare {
+	t.Helper()
+	n.Prepare(spec)
+	n.reserve.mu.Lock()
+	started := n.reserve.started
+	n.reserve.mu.Unlock()
+	if started != nil {
+		<-started
+	}
+	n.reserve.mu.Lock()
+	defer n.reserve.mu.Unlock()
+	if n.reserve.have == nil {
+		startRun(t, n, spec, Stdio{}) // tells a host that can't from a fault
+		t.Fatal("no spare waits")
+	}
+	return n.reserve.have
+}
+
+// A run takes the spare if that shows what the host has now, and makes a sandbox of its own if not. It sees the same.
+func TestSpareIsTakenWhileItIsFresh(t *testing.T) {
+	onEach(t, func(t *testing.T, b Backend) {
+		n := isolating(b)
+		file := filepath.Join(t.TempDir(), "shown")
+		replace := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(file+"~", []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(file+"~", file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		replace("one")
+		real, _, err := FollowLinks(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := testSpec(t, "cat", "/shown")
+		spec.Mounts = append(spec.Mounts, Mount{Kind: MountBind, Source: real, Target: "/shown"})
+		for _, test := range []struct {
+			name   string
+			change func()
+			want   string
+			taken  bool
+		}{
+			{"nothing changed", func() {}, "one", true},
+			{"its content changed", func() {
+				if err := os.WriteFile(file, []byte("two"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}, "two", true},
+			{"another file took its place", func() { replace("three") }, "three", false},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				s := waitingSpare(t, n, spec)
+				test.change()
+				var out bytes.Buffer
+				p := startRun(t, n, spec, Stdio{Output: &out})
+				if taken := p.(*process).pipes == s.pipes; taken != test.taken {
+					t.Errorf("the spare was taken: %v, want %v", taken, test.taken)
+				}
+				if exit, err := p.Wait(); exit != (Exit{}) || err != nil || out.String() != test.want {
+					t.Errorf("the run printed %q, %+v, %v; want %q", &out, exit, err, test.want)
+				}
+			})
+		}
+	})
+}
+
+// A spare that does not fit stays for the runs that it fits, and never lends what it has to another one.
+func TestSpareIsLeftByWhomItDoesNotFit(t *testing.T) {
+	n := isolating(newBackend(t, "native"))
+	spec := testSpec(t, "sh", "-c", "test -e /etc/f && cat /etc/f; ulimit -n")
+	spec.Limits.Files = 100
+	spec.Mounts = append(spec.Mounts, Mount{Kind: MountFile, Target: "/etc/f", Content: []byte("secret")})
+	s := waitingSpare(t, n, spec)
+	other := spec
+	other.Mounts = other.Mounts[:len(other.Mounts)-1]
+	if exit, out := doRun(t, n, other, ""); exit != (Exit{}) || out != "100\n" {
+		t.Errorf("another run printed %q, %+v", out, exit)
+	}
+	other.Limits.Files = 50
+	if exit, out := doRun(t, n, other, ""); exit != (Exit{}) || out != "50\n" {
+		t.Errorf("a run with another limit printed %q, %+v", out, exit)
+	}
+	n.reserve.mu.Lock()
+	defer n.reserve.mu.Unlock()
+	if n.reserve.have != s {
+		t.Error("the spare is gone")
+	}
+}
+
+// When Ended has returned nothing of the run goes on, although its sandbox may not be down yet.
+func TestEnded(t *testing.T) {
+	onEach(t, func(t *testing.T, b Backend) {
+		const m = "ended-marker"
+		var out bytes.Buffer
+		spec := testSpec(t, "sh", "-c", "(trap '' TERM HUP; while :; do echo x; done) & sleep 0.1; exit 3", m)
+		p := startRun(t, b, spec, Stdio{Output: &out})
+		exit, err := p.Ended()
+		if err != nil || exit.Code != 3 || exit.Ended != 1 {
+			t.Errorf("Ended: %+v, %v; want status 3 and one process that was ended", exit, err)
+		}
+		if left := processesWith(t, m); left > 0 {
+			t.Errorf("%d processes after Ended", left)
+		}
+		written := out.Len()
+		time.Sleep(50 * time.Millisecond)
+		if out.Len() != written || written == 0 {
+			t.Errorf("%d bytes of output at the end, %d later", written, out.Len())
+		}
+		if again, err := p.Wait(); err != nil || again != exit {
+			t.Errorf("Wait: %+v, %v; want what Ended said, %+v", again, err, exit)
+		}
+	})
+}
+
+// A spare does not keep in use what the host unmounts, nor shows what it has mounted since.
+func TestSpareGoesWhenMountsChange(t *testing.T) {
+	var gone bool
+	runChild(t, child("TestChildMountsChange", "now", unix.CLONE_NEWUSER|unix.CLONE_NEWNS), &gone)
+	if !gone {
+		t.Error("the spare still waits five seconds after a mount")
+	}
+}
+
+func TestChildMountsChange(t *testing.T) {
+	childArgument(t)
+	n := isolating(newBackend(t, "native"))
+	spec := testSpec(t, "true")
+	spec.UID, spec.GID = os.Geteuid(), os.Getegid()
+	s := waitingSpare(t, n, spec)
+	waits := func() bool {
+		n.reserve.mu.Lock()
+		defer n.reserve.mu.Unlock()
+		return n.reserve.have == s
+	}
+	time.Sleep(200 * time.Millisecond)
+	if !waits() {
+		t.Fatal("control: the spare is gone although nothing happened")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	for end := time.Now().Add(5 * time.Second); waits() && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	reportToParent(t, !waits())
+}
