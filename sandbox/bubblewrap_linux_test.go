@@ -57,7 +57,7 @@ func insteadOfBubblewrap(t *testing.T, script string) *Bubblewrap {
 
 // What bubblewrap can do other than what it is for ends in a refusal that says so, and leaves nothing.
 func TestBubblewrapThatFails(t *testing.T) {
-	real := newBackend(t, "bwrap").(*Bubblewrap).isolating.maker.(bubblewrap).path
+	real := isolating(newBackend(t, "bwrap")).maker.(bubblewrap).path
 	for _, tt := range []struct {
 		name, script, err, hint string
 	}{
@@ -132,7 +132,7 @@ func TestBubblewrapThatHangs(t *testing.T) {
 
 // A server that dies before it has sent the arguments leaves a bwrap that does nothing.
 func TestBubblewrapWithoutArguments(t *testing.T) {
-	b := newBackend(t, "bwrap").(*Bubblewrap).isolating
+	b := isolating(newBackend(t, "bwrap"))
 	spec := testSpec(t, "true")
 	pipes, err := newPipes()
 	if err != nil {

@@ -27,7 +27,7 @@ type Native struct {
 func NewNative() (*Native, error) { return newIsolating(ownNamespaces{}) }
 
 func newIsolating(maker namespaceMaker) (*Native, error) {
-	exe, err := sealSelf()
+	exe, err := sealedSelf()
 	if err != nil {
 		return nil, err
 	}
@@ -132,5 +132,5 @@ func (n *Native) Close() error {
 	defer n.mu.Unlock()
 	err := n.janitor.close()
 	n.janitor = nil
-	return errors.Join(err, n.exe.Close())
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +16,22 @@ func memoryFile(name string) (*os.File, error) {
 		return nil, setupError("create memory file", "", err)
 	}
 	return os.NewFile(uintptr(fd), name), nil
+}
+
+// sealed is the file of sealedSelf.
+var sealed struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// sealedSelf is sealSelf, once for all backends of this process. The file is never closed.
+func sealedSelf() (_ *os.File, err error) {
+	sealed.mu.Lock()
+	defer sealed.mu.Unlock()
+	if sealed.file == nil {
+		sealed.file, err = sealSelf()
+	}
+	return sealed.file, err
 }
 
 // sealSelf copies the running binary into memory and seals it, to be executed as init and janitor. A
@@ -39,15 +56,15 @@ func sealSelf() (*os.File, error) {
 		}
 		return nil, err
 	}
-	sealed := os.NewFile(uintptr(fd), "airlock")
-	if _, err := io.Copy(sealed, self); err != nil {
-		sealed.Close()
+	copied := os.NewFile(uintptr(fd), "airlock")
+	if _, err := io.Copy(copied, self); err != nil {
+		copied.Close()
 		return nil, setupError("copy own binary", "", err)
 	}
 	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if _, err := unix.FcntlInt(sealed.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		sealed.Close()
+	if _, err := unix.FcntlInt(copied.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		copied.Close()
 		return nil, setupError("seal own binary", "", err)
 	}
-	return sealed, nil
+	return copied, nil
 }
