@@ -1,7 +1,7 @@
 // Command bench measures what a run costs, always as pairs taken in turn within one run of the program,
 // and reports medians and their ratios: figures of one machine at one time say little by themselves.
 //
-//	go run ./internal/bench ./airlock [PART…]
+//	go run ./internal/bench [-svg FILE] ./airlock [PART…]
 //
 // It asks these questions, a part each, all unless some are named. start: what does run_shell add to a command that does nothing, beside starting the same
 // command bare and under bubblewrap (without an overlay, so without transactions)? ready: how soon does a server answer, and what
@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -24,6 +25,9 @@ import (
 
 // sizeBound is what the ratio of the large workspace to the small one must stay under.
 const sizeBound = 1.3
+
+// allParts are the parts that are asked if none is named.
+var allParts = []string{"start", "ready", "parallel", "work", "landing", "size", "changes", "packages", "egress"}
 
 func main() {
 	roles := map[string]func([]string) error{ // of benchEgress, which starts this program for them
@@ -37,17 +41,29 @@ func main() {
 		}
 		return
 	}
-	parts := []string{"start", "ready", "parallel", "work", "landing", "size", "changes", "packages", "egress"}
-	if len(os.Args) < 2 || slices.ContainsFunc(os.Args[2:], func(p string) bool { return !slices.Contains(parts, p) }) {
-		fmt.Fprintln(os.Stderr, "usage: bench PATH-OF-AIRLOCK ["+strings.Join(parts, "|")+"]…")
+	svg := flag.String("svg", "", "draw the cost of a run into this `file`, which is a part of its own")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: bench [-svg FILE] PATH-OF-AIRLOCK ["+strings.Join(allParts, "|")+"]…")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	parts := flag.Args()
+	if len(parts) > 0 {
+		parts = parts[1:]
+	}
+	if flag.NArg() < 1 || slices.ContainsFunc(parts, func(p string) bool { return !slices.Contains(allParts, p) }) {
+		flag.Usage()
 		os.Exit(2)
 	}
-	if len(os.Args) > 2 {
-		parts = os.Args[2:]
+	switch {
+	case *svg != "":
+		parts = append(parts, "cost")
+	case len(parts) == 0:
+		parts = allParts
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	within, err := bench(ctx, os.Args[1], parts)
+	within, err := bench(ctx, flag.Arg(0), parts, *svg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -59,7 +75,7 @@ func main() {
 }
 
 // bench asks the questions of the parts. within tells whether the ratio that has a bound is under it.
-func bench(ctx context.Context, airlock string, parts []string) (within bool, err error) {
+func bench(ctx context.Context, airlock string, parts []string, svg string) (within bool, err error) {
 	airlock, err = filepath.Abs(airlock)
 	if err != nil {
 		return false, err
@@ -99,6 +115,8 @@ func bench(ctx context.Context, airlock string, parts []string) (within bool, er
 			within = ratio < sizeBound
 		case "changes":
 			err = benchChanges(ctx, airlock, dir)
+		case "cost":
+			err = benchCost(ctx, airlock, dir, svg)
 		case "packages":
 			err = benchPackages(ctx, airlock, dir)
 		case "egress":

@@ -74,12 +74,17 @@ func table(title string, ways []*way) string {
 			fmt.Fprintf(&b, "| %s | not run: %s | | |\n", w.name, w.notRun)
 			continue
 		}
-		sorted := slices.Sorted(slices.Values(w.times))
-		low, high := sorted[len(sorted)/4], sorted[len(sorted)*3/4]
+		low, high := middleHalf(w.times)
 		fmt.Fprintf(&b, "| %s | %s ms | %s to %s | %.2f |\n", w.name, ms(median(w.times)), ms(low), ms(high),
 			float64(median(w.times))/float64(base))
 	}
 	return b.String()
+}
+
+// middleHalf gives the bounds of the half of the times that lies in the middle.
+func middleHalf(times []time.Duration) (low, high time.Duration) {
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[len(sorted)/4], sorted[len(sorted)*3/4]
 }
 
 func ms(d time.Duration) string {
