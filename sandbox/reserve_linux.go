@@ -70,16 +70,20 @@ func (r recipe) likeIn(o recipe) bool {
 	return sameEgress && r.uid == o.uid && r.gid == o.gid && r.limits == o.limits && r.base.Hostname == o.base.Hostname
 }
 
-// reserve keeps a spare by the last recipe that it was told.
+// reserve keeps spares by the last recipe that it was told: one, and more once runs begin faster than spares are made.
 type reserve struct {
 	start func(context.Context, recipe) (*spare, error)
 
-	mu      sync.Mutex
-	wanted  recipe
-	have    *spare
-	started chan struct{} // closed when the one that is being made is there; nil: none is
-	closed  bool
-	beside  sync.WaitGroup // all that goes on in goroutines
+	mu       sync.Mutex
+	wanted   recipe
+	size     int // how many to keep; at least 1
+	have     []*spare
+	starting int
+	awaited  int           // of those that are starting, those that runs wait for
+	change   chan struct{} // closed, and made anew, when one of these numbers has fallen or have has grown
+	idle     *time.Timer   // ends the time in which more than one is kept
+	closed   bool
+	beside   sync.WaitGroup // all that goes on in goroutines
 }
 
 const (
@@ -87,50 +91,63 @@ const (
 	spareTime = 10 * time.Second
 	// quietTime is how long the host's mounts are given to settle before another spare is made of them.
 	quietTime = time.Second
+	// maxSpares is how many are kept at most, and idleTime how long more than one is kept that nobody takes.
+	maxSpares = 4
+	idleTime  = time.Minute
 )
 
-// want has a spare made by a recipe, unless there is one. It returns at once.
+// want has spares made by a recipe, as many as are missing. It returns at once.
 func (r *reserve) want(by recipe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wanted = by
-	if r.have != nil && !r.have.made(by) {
-		r.drop()
-	}
+	r.keep(func(s *spare) bool { return s.made(by) })
 	r.fill()
 }
 
-// drop throws the spare away. mu is held, as by fill.
-func (r *reserve) drop() {
-	r.beside.Go(r.have.discard)
-	r.have = nil
+// keep throws the spares away that are not to be kept. mu is held, as by fill and by changed.
+func (r *reserve) keep(is func(*spare) bool) {
+	r.have = slices.DeleteFunc(r.have, func(s *spare) bool {
+		if is(s) {
+			return false
+		}
+		r.beside.Go(s.discard)
+		return true
+	})
 }
 
 func (r *reserve) fill() {
-	if r.have != nil || r.started != nil || r.closed {
-		return
+	r.size = max(r.size, 1)
+	for !r.closed && len(r.have)+r.starting < r.size {
+		by := r.wanted
+		r.starting++
+		r.beside.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), spareTime)
+			defer cancel()
+			// Without a spare a run starts its own init, and says why it can't.
+			s, err := r.start(ctx, by)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.starting--
+			defer r.changed()
+			if err != nil {
+				return
+			}
+			if r.closed || !s.made(r.wanted) {
+				s.discard()
+				return
+			}
+			r.have = append(r.have, s)
+			r.beside.Go(func() { r.guard(s) })
+		})
 	}
-	by, started := r.wanted, make(chan struct{})
-	r.started = started
-	r.beside.Go(func() {
-		defer close(started)
-		ctx, cancel := context.WithTimeout(context.Background(), spareTime)
-		defer cancel()
-		// Without a spare a run starts its own init, and says why it can't.
-		s, err := r.start(ctx, by)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.started = nil
-		if err != nil {
-			return
-		}
-		if r.closed || !s.made(r.wanted) {
-			s.discard()
-			return
-		}
-		r.have = s
-		r.beside.Go(func() { r.guard(s) })
-	})
+}
+
+func (r *reserve) changed() {
+	if r.change != nil {
+		close(r.change)
+		r.change = nil
+	}
 }
 
 // guard throws a spare away that waits when the host's mounts change: it would keep a filesystem in use that was unmounted,
@@ -140,14 +157,8 @@ func (r *reserve) guard(s *spare) {
 		return // it does not wait any more
 	}
 	r.mu.Lock()
-	dropped := r.have == s
-	if dropped {
-		r.drop()
-	}
+	r.keep(func(other *spare) bool { return other != s })
 	r.mu.Unlock()
-	if !dropped {
-		return
-	}
 	time.AfterFunc(quietTime, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -155,39 +166,80 @@ func (r *reserve) guard(s *spare) {
 	})
 }
 
-// take returns the spare and the steps that it leaves to the run, if it fits the run, else nil.
+// take returns a spare and the steps that it leaves to the run, or nil if there is none that fits the run.
 func (r *reserve) take(run recipe, steps []step) (*spare, []step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if started := r.started; started != nil {
-		r.mu.Unlock()
-		<-started // what goes on is nearer to its end than what begins now
-		r.mu.Lock()
+	r.await()
+	for i, s := range r.have {
+		own, ok := s.fits(run, steps)
+		if !ok {
+			continue
+		}
+		if !s.fresh() {
+			r.keep(func(other *spare) bool { return other != s })
+			return nil, nil
+		}
+		r.have = slices.Delete(r.have, i, i+1)
+		r.shrinkLater()
+		s.mounts.close()
+		return s, own
 	}
-	s := r.have
-	if s == nil || r.closed {
-		return nil, nil
+	if len(r.have) == 0 && r.size > 0 {
+		r.size = min(r.size+1, maxSpares)
+		r.shrinkLater()
 	}
-	own, ok := s.fits(run, steps)
-	if !ok {
-		return nil, nil
-	}
-	if !s.fresh() {
-		r.drop()
-		return nil, nil
-	}
-	r.have = nil
-	s.mounts.close()
-	return s, own
+	return nil, nil
 }
 
-// close throws the spare away. Nothing is taken or made any more.
+// await returns when a spare waits, or none that is being made is left over for this run: what goes on is nearer to its end
+// than what begins now.
+func (r *reserve) await() {
+	if len(r.have) > 0 || r.starting <= r.awaited || r.closed {
+		return
+	}
+	r.awaited++
+	defer func() { r.awaited-- }()
+	before := r.starting
+	for len(r.have) == 0 && r.starting >= before && !r.closed {
+		if r.change == nil {
+			r.change = make(chan struct{})
+		}
+		change := r.change
+		r.mu.Unlock()
+		<-change
+		r.mu.Lock()
+	}
+}
+
+// shrinkLater goes back to one spare when nobody has taken one for a while.
+func (r *reserve) shrinkLater() {
+	if r.size <= 1 {
+		return
+	}
+	if r.idle != nil {
+		r.idle.Stop()
+	}
+	r.idle = time.AfterFunc(idleTime, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.size = 1
+		if len(r.have) > 0 {
+			first := r.have[0]
+			r.keep(func(s *spare) bool { return s == first })
+		}
+	})
+}
+
+// close throws the spares away. Nothing is taken or made any more.
 func (r *reserve) close() {
 	r.mu.Lock()
 	r.closed = true
-	if r.have != nil {
-		r.drop()
+	r.keep(func(*spare) bool { return false })
+	if r.idle != nil {
+		r.idle.Stop()
 	}
+	r.changed()
 	r.mu.Unlock()
 	r.beside.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,18 +16,21 @@ func waitingSpare(t *testing.T, n *Native, spec Spec) *spare {
 	t.Helper()
 	n.Prepare(spec)
 	n.reserve.mu.Lock()
-	started := n.reserve.started
+	n.reserve.await()
+	have := slices.Clone(n.reserve.have)
 	n.reserve.mu.Unlock()
-	if started != nil {
-		<-started
+	if len(have) != 1 {
+		startRun(t, n, spec, Stdio{}) // tells a host that can't from a fault
+		t.Fatalf("%d spares wait", len(have))
 	}
+	return have[0]
+}
+
+// waits reports whether the spare still waits.
+func waits(n *Native, s *spare) bool {
 	n.reserve.mu.Lock()
 	defer n.reserve.mu.Unlock()
-	if n.reserve.have == nil {
-		startRun(t, n, spec, Stdio{}) // tells a host that can't from a fault
-		t.Fatal("no spare waits")
-	}
-	return n.reserve.have
+	return slices.Contains(n.reserve.have, s)
 }
 
 // A run takes the spare if that shows what the host has now, and makes a sandbox of its own if not. It sees the same.
@@ -96,9 +100,7 @@ func TestSpareIsLeftByWhomItDoesNotFit(t *testing.T) {
 	if exit, out := doRun(t, n, other, ""); exit != (Exit{}) || out != "50\n" {
 		t.Errorf("a run with another limit printed %q, %+v", out, exit)
 	}
-	n.reserve.mu.Lock()
-	defer n.reserve.mu.Unlock()
-	if n.reserve.have != s {
+	if !waits(n, s) {
 		t.Error("the spare is gone")
 	}
 }
@@ -143,13 +145,8 @@ func TestChildMountsChange(t *testing.T) {
 	spec := testSpec(t, "true")
 	spec.UID, spec.GID = os.Geteuid(), os.Getegid()
 	s := waitingSpare(t, n, spec)
-	waits := func() bool {
-		n.reserve.mu.Lock()
-		defer n.reserve.mu.Unlock()
-		return n.reserve.have == s
-	}
 	time.Sleep(200 * time.Millisecond)
-	if !waits() {
+	if !waits(n, s) {
 		t.Fatal("control: the spare is gone although nothing happened")
 	}
 	dir := t.TempDir()
@@ -157,8 +154,38 @@ func TestChildMountsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	for end := time.Now().Add(5 * time.Second); waits() && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Second); waits(n, s) && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
-	reportToParent(t, !waits())
+	reportToParent(t, !waits(n, s))
+}
+
+// With calls that come at once more than one is kept, and one again when they have stopped.
+func TestMoreSparesByUse(t *testing.T) {
+	n := isolating(newBackend(t, "native"))
+	spec := testSpec(t, "true")
+	waitingSpare(t, n, spec)
+	var ps []Process
+	for range 3 {
+		ps = append(ps, startRun(t, n, spec, Stdio{}))
+	}
+	for _, p := range ps {
+		if exit, err := p.Wait(); exit != (Exit{}) || err != nil {
+			t.Errorf("a run ended with %+v, %v", exit, err)
+		}
+	}
+	n.Prepare(spec)
+	eventually(t, "three spares wait", func() bool {
+		n.reserve.mu.Lock()
+		defer n.reserve.mu.Unlock()
+		return len(n.reserve.have) == 3
+	})
+	n.reserve.mu.Lock()
+	n.reserve.idle.Reset(0)
+	n.reserve.mu.Unlock()
+	eventually(t, "one spare waits", func() bool {
+		n.reserve.mu.Lock()
+		defer n.reserve.mu.Unlock()
+		return len(n.reserve.have) == 1
+	})
 }
