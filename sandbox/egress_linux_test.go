@@ -136,6 +136,19 @@ func testEgressIsNotTheRuns(t *testing.T, n Backend) {
 	}
 }
 
+// What a run sends is not paced, whatever the host does with its own connections: all of it stays on a loopback.
+func TestEgressIsNotPaced(t *testing.T) { onEach(t, testEgressIsNotPaced) }
+
+func testEgressIsNotPaced(t *testing.T, n Backend) {
+	spec, stdio, out := withEgress(t, "cat", "/proc/sys/net/ipv4/tcp_congestion_control")
+	if _, err := startRun(t, n, spec, stdio).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != "reno\n" {
+		t.Errorf("congestion control %q", got)
+	}
+}
+
 // An Attach that fails is a run that does not start.
 func TestEgressRefused(t *testing.T) { onEach(t, testEgressRefused) }
 
