@@ -261,9 +261,10 @@ func egressHere(t *testing.T, backend string) error {
 		return err
 	}
 	defer b.Close()
-	return b.(interface {
-		ProbeEgress(context.Context) error
+	_, err = b.(interface {
+		ProbeEgress(context.Context) (bool, error)
 	}).ProbeEgress(t.Context())
+	return err
 }
 
 // copyEgressClient puts the program that is [egressClient] into a workspace.
