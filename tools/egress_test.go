@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -72,4 +73,17 @@ func reasonOf(t *testing.T, host string) string {
 		t.Fatal(err)
 	}
 	return p.Decide(host, 443).Reason
+}
+
+// A run that tries names without end does not fill the text of its result.
+func TestNetworkLine(t *testing.T) {
+	var refusals []proxy.DeniedError
+	for i := range 13 {
+		refusals = append(refusals, proxy.DeniedError{Host: fmt.Sprintf("n%d.test", i), Reason: "r"})
+	}
+	refusals = append(refusals, proxy.DeniedError{Host: "a.test", Port: 22, Reason: "s"})
+	const want = "network: refused n0.test, n1.test, n2.test, n3.test, n4.test, n5.test, n6.test, n7.test, n8.test, n9.test and 3 more (r); a.test:22 (s)"
+	if got := networkLine(refusals); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

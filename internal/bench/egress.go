@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	egressRounds  = 21
+	egressRounds  = 11
 	egressBytes   = 256 << 20
 	egressConnect = 200 // connections in a row
 )
