@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"airlock/proxy"
@@ -94,6 +96,9 @@ func allow(s setup, entries []string, out io.Writer, terminal func() (io.ReadWri
 	for _, entry := range missing {
 		fmt.Fprintf(&b, "    %s\n", tomlText(entry))
 	}
+	for _, reason := range stillRefused(s.user.Network, missing) {
+		fmt.Fprintf(&b, "\nThis alone does not open it: %s.\n", reason)
+	}
 	if s.user.Network.Mode == "deny" {
 		fmt.Fprintf(&b, "\nUntil now they reach nothing: network.mode becomes \"allowlist\".\n")
 	}
@@ -110,6 +115,30 @@ func allow(s setup, entries []string, out io.Writer, terminal func() (io.ReadWri
 	}
 	fmt.Fprintf(out, "Written to %s. The next run of a server that is running knows it.\n", tomlText(s.file.path))
 	return nil
+}
+
+// stillRefused says what is refused of the addresses among the entries once they are in network.allow.
+func stillRefused(c proxy.Config, entries []string) (reasons []string) {
+	c.Mode, c.Allow = "allowlist", append(slices.Clip(c.Allow), entries...)
+	policy, err := proxy.NewPolicy(c)
+	if err != nil {
+		return nil // it is said where the file is read
+	}
+	for _, entry := range entries {
+		entry = strings.TrimSuffix(entry, ":*")
+		dest, err := netip.ParseAddrPort(entry)
+		if err != nil {
+			addr, err := netip.ParseAddr(strings.Trim(entry, "[]"))
+			if err != nil {
+				continue // a name is judged by what it resolves to then
+			}
+			dest = netip.AddrPortFrom(addr, 443)
+		}
+		if v := policy.Decide(dest.Addr().String(), int(dest.Port())); !v.Allow {
+			reasons = append(reasons, v.Reason)
+		}
+	}
+	return reasons
 }
 
 // uncovered gives the entries that network.allow does not cover yet. One that network.deny covers is an

@@ -113,14 +113,18 @@ type check struct {
 	Mend    string `json:"mend,omitempty"`
 }
 
-// checkEgress judges what a probe of the network met.
-func checkEgress(err error, s settings, environ []string) check {
+// checkEgress judges what a probe of the network met; ipv6 tells whether it redirects IPv6 too.
+func checkEgress(ipv6 bool, err error, s settings, environ []string) check {
 	c := check{Name: "network", Promise: "runs reach the hosts that network allows", OK: err == nil}
 	if err != nil {
 		c.Detail, c.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 		return c
 	}
 	c.Detail = "connections and names are redirected (nf_tables)"
+	if !ipv6 {
+		// Names are reached all the same: it is airlock that dials, with what the host has.
+		c.Detail += "; connections that a run opens to IPv6 addresses are refused, since this kernel has no IPv6, or no NAT for it"
+	}
 	if s.Network.Upstream != "" || s.Network.Mode == "deny" {
 		if strings.HasPrefix(s.Network.Upstream, "name:") {
 			c.Detail += "; network.upstream is given names, so that it alone knows what addresses are reached"
@@ -170,8 +174,11 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 	}
 	if err == nil {
 		d.Backend, d.Held = backend.Name(), backend.Held()
-		if b, ok := backend.(interface{ ProbeEgress(context.Context) error }); ok {
-			c := checkEgress(b.ProbeEgress(ctx), s, environ)
+		if b, ok := backend.(interface {
+			ProbeEgress(context.Context) (ipv6 bool, err error)
+		}); ok {
+			ipv6, probeErr := b.ProbeEgress(ctx)
+			c := checkEgress(ipv6, probeErr, s, environ)
 			d.Checks = append(d.Checks, c)
 			if !c.OK && s.Network.Mode != "deny" {
 				err = errors.New(c.Detail)

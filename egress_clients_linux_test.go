@@ -209,16 +209,23 @@ func TestEgressClients(t *testing.T) {
 			}
 		})
 	}
-	t.Run("by tinyproxy", func(t *testing.T) {
-		runner, _, _ := egressRunner(t, servers, "native", fmt.Sprintf("upstream = \"http://%s:%d\"\n", servers.addr, servers.ports["proxy"]))
-		servers.do(t, runner, unproxied+`curl -sS --cacert ca.pem https://web.test:$HTTPS/up && psql "host=db.test $DB" -Atc "select 'hello by ' || 6 * 7" && curl -sS https://other.test/`,
-			`hello by /up\nhello by 42\n`, []string{"other.test"})
-		for _, name := range []string{"https", "postgres"} {
-			if want := fmt.Sprintf("CONNECT %s:%d ", servers.addr, servers.ports[name]); !strings.Contains(servers.proxy.said(), want) {
-				t.Errorf("tinyproxy was not asked to %q:\n%s", want, servers.proxy.said())
+	for proxy, asked := range servers.asked {
+		t.Run("by "+proxy, func(t *testing.T) {
+			runner, _, _ := egressRunner(t, servers, "native", fmt.Sprintf("upstream = \"http://%s:%d\"\n", servers.addr, servers.ports[proxy]))
+			servers.do(t, runner, unproxied+`curl -sS --cacert ca.pem https://web.test:$HTTPS/up && psql "host=db.test $DB" -Atc "select 'hello by ' || 6 * 7" && curl -sS https://other.test/`,
+				`hello by /up\nhello by 42\n`, []string{"other.test"})
+			for _, name := range []string{"https", "postgres"} {
+				want := fmt.Sprintf("CONNECT %s:%d ", servers.addr, servers.ports[name])
+				// squid writes it down once the connection has ended.
+				for end := time.Now().Add(5 * time.Second); !strings.Contains(asked(), want) && time.Now().Before(end); {
+					time.Sleep(20 * time.Millisecond)
+				}
+				if !strings.Contains(asked(), want) {
+					t.Errorf("was not asked to %q:\n%s", want, asked())
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // egressRunner opens a runner whose policy allows the servers by name. more goes into [network].
@@ -261,9 +268,10 @@ func egressHere(t *testing.T, backend string) error {
 		return err
 	}
 	defer b.Close()
-	return b.(interface {
-		ProbeEgress(context.Context) error
+	_, err = b.(interface {
+		ProbeEgress(context.Context) (bool, error)
 	}).ProbeEgress(t.Context())
+	return err
 }
 
 // copyEgressClient puts the program that is [egressClient] into a workspace.

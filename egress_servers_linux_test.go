@@ -30,13 +30,13 @@ import (
 // that no other test has, at the ports that they are known for, as far as this user may bind those.
 type egressServers struct {
 	addr  string
-	ports map[string]int // "https", "http", "ssh", "postgres", "git", "proxy"
-	user  string         // whom ssh lets in
-	repo  string         // a git repository with a file named file
-	ca    []byte         // the certificate, in PEM, by which those of web.test and db.test are signed
-	key   []byte         // the key that ssh takes
-	known []byte         // ssh's known_hosts
-	proxy *serverProcess // tinyproxy, which tells on its output what it was asked for
+	ports map[string]int           // "https", "http", "ssh", "postgres", "git", "tinyproxy", "squid"
+	user  string                   // whom ssh lets in
+	repo  string                   // a git repository with a file named file
+	ca    []byte                   // the certificate, in PEM, by which those of web.test and db.test are signed
+	key   []byte                   // the key that ssh takes
+	known []byte                   // ssh's known_hosts
+	asked map[string]func() string // what the proxies, tinyproxy and squid, say that they were asked for
 }
 
 // needServers returns the programs by name, or skips the test.
@@ -47,6 +47,7 @@ func needServers(t *testing.T) (paths map[string]string) {
 		"postgres":   {"/usr/lib/postgresql/*/bin/postgres"},
 		"initdb":     {"/usr/lib/postgresql/*/bin/initdb"},
 		"tinyproxy":  {"/usr/bin/tinyproxy", "/usr/sbin/tinyproxy"},
+		"squid":      {"/usr/sbin/squid"},
 		"ssh-keygen": {"/usr/bin/ssh-keygen"},
 		"git":        {"/usr/bin/git"},
 	} {
@@ -84,8 +85,8 @@ func startEgressServers(t *testing.T) *egressServers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &egressServers{addr: ownLoopback(), ports: map[string]int{}, user: account.Username}
-	for name, port := range map[string]int{"https": 443, "http": 80, "ssh": 22, "postgres": 5432, "git": 9418, "proxy": 8888} {
+	s := &egressServers{addr: ownLoopback(), ports: map[string]int{}, user: account.Username, asked: map[string]func() string{}}
+	for name, port := range map[string]int{"https": 443, "http": 80, "ssh": 22, "postgres": 5432, "git": 9418, "tinyproxy": 8888, "squid": 3128} {
 		s.ports[name] = bindable(t, s.addr, port)
 	}
 	dir := t.TempDir()
@@ -93,6 +94,11 @@ func startEgressServers(t *testing.T) *egressServers {
 	s.serveWeb(t, web)
 	s.makeRepository(t, paths, dir)
 
+	type proxyAsked struct {
+		proxy string
+		said  func() string
+	}
+	asked := make(chan proxyAsked, 2)
 	var all sync.WaitGroup
 	all.Go(func() { s.startSSH(t, paths, dir) })
 	all.Go(func() { s.startPostgres(t, paths, dir) })
@@ -101,15 +107,53 @@ func startEgressServers(t *testing.T) *egressServers {
 			"--listen="+s.addr, fmt.Sprintf("--port=%d", s.ports["git"]), "--base-path="+dir, dir))
 	})
 	all.Go(func() {
-		config := fmt.Sprintf("Listen %s\nPort %d\nAllow 127.0.0.0/8\nTimeout 600\nLogLevel Info\nMaxClients 50\n", s.addr, s.ports["proxy"])
-		s.proxy = startServerProcess(t, "Accepting connections", syscall.SIGTERM,
+		config := fmt.Sprintf("Listen %s\nPort %d\nAllow 127.0.0.0/8\nTimeout 600\nLogLevel Info\nMaxClients 50\n", s.addr, s.ports["tinyproxy"])
+		tinyproxy := startServerProcess(t, "Accepting connections", syscall.SIGTERM,
 			exec.Command(paths["tinyproxy"], "-d", "-c", writeIn(t, dir, "tinyproxy.conf", config, 0o600)))
+		asked <- proxyAsked{"tinyproxy", tinyproxy.said}
 	})
+	all.Go(func() { asked <- proxyAsked{"squid", s.startSquid(t, paths)} })
 	all.Wait()
+	for range cap(asked) {
+		one := <-asked
+		s.asked[one.proxy] = one.said
+	}
 	if t.Failed() {
 		t.FailNow()
 	}
 	return s
+}
+
+// startSquid starts squid, which, run by root, goes on as a user of its own: its log lies where that one may write.
+func (s *egressServers) startSquid(t *testing.T, paths map[string]string) (asked func() string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "airlock-squid-")
+	if err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		err = os.Chmod(dir, 0o777)
+	}
+	if err != nil {
+		t.Error(err)
+		return func() string { return "" }
+	}
+	log := filepath.Join(dir, "access.log")
+	config := fmt.Sprintf(`http_port %s:%d
+http_access allow all
+cache deny all
+access_log stdio:%s
+cache_log %s/cache.log
+pid_filename none
+coredump_dir %[4]s
+visible_hostname squid.test
+pinger_enable off
+shutdown_lifetime 0 seconds
+`, s.addr, s.ports["squid"], log, dir)
+	startServerProcess(t, "Accepting HTTP Socket connections", syscall.SIGTERM,
+		exec.Command(paths["squid"], "-N", "-d1", "-f", writeIn(t, dir, "squid.conf", config, 0o644)))
+	return func() string {
+		text, _ := os.ReadFile(log) // none is what it says when it was asked for nothing
+		return string(text)
+	}
 }
 
 // bindable is a port, or any free one where this user may not bind it.

@@ -8,6 +8,8 @@ import (
 // The TLS that is read here is the first message of a client, in clear by its nature (RFC 8446,
 // sections 4.1.2 and 5.1; RFC 6066, section 3).
 const (
+	recordChange     = 20
+	recordAlert      = 21
 	recordHandshake  = 22
 	messageHello     = 1
 	extensionName    = 0
@@ -27,17 +29,37 @@ func serverName(b []byte) (string, error) {
 	if len(b) == 0 {
 		return "", errIncomplete
 	}
-	if b[0] != recordHandshake {
-		return "", nil
-	}
-	if len(b) > 1 && b[1] != 3 {
-		return "", nil // no version of TLS
+	if b[0] != recordHandshake || len(b) > 1 && b[1] != 3 {
+		return "", wrapped(b)
 	}
 	hello, err := handshake(b)
 	if err != nil {
 		return "", err
 	}
 	return nameIn(hello)
+}
+
+// wrapped refuses what is no ClientHello by its first bytes, while servers find one in it all the same: behind an alert that is only
+// a warning or a change of ciphers, or in a record of a version that there is not (Go's takes all below 16). Six bytes tell it
+// from other protocols: such a record's content begins with a 1, the level of a warning, the one byte of a change, or the
+// type of the message.
+func wrapped(b []byte) error {
+	for i, fits := range []func(c byte) bool{
+		func(c byte) bool { return c == recordChange || c == recordAlert || c == recordHandshake },
+		func(major byte) bool { return major < 16 },
+		func(byte) bool { return true },
+		func(size byte) bool { return size == 0 || b[0] == recordHandshake },
+		func(size byte) bool { return size == 1 || size == 2 || b[0] == recordHandshake },
+		func(content byte) bool { return content == 1 },
+	} {
+		if i == len(b) {
+			return errIncomplete
+		}
+		if !fits(b[i]) {
+			return nil
+		}
+	}
+	return errNotHello
 }
 
 // handshake puts the first message together from the records that hold it.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -49,27 +50,76 @@ func TestServerName(t *testing.T) {
 		want  string
 		err   error
 	}{
-		"named":           {named, "a.test", nil},
-		"TLS 1.2":         {old, "a.test", nil},
-		"in small pieces": {split(named, 7), "a.test", nil},
-		"no name":         {plain, "", nil},
-		"HTTP":            {[]byte("GET / HTTP/1.1\r\n"), "", nil},
-		"SSH":             {[]byte("SSH-2.0-x\r\n"), "", nil},
-		"nothing":         {nil, "", errIncomplete},
-		"one byte":        {named[:1], "", errIncomplete},
-		"half":            {named[:100], "", errIncomplete},
-		"half in pieces":  {split(named, 50)[:200], "", errIncomplete},
-		"22, not TLS":     {[]byte{22, 9, 9}, "", nil},
-		"damaged":         {damaged, "", errNotHello},
-		"empty record":    {append([]byte{22, 3, 1, 0, 0}, named...), "", errNotHello},
-		"another message": {[]byte{22, 3, 1, 0, 4, 2, 0, 0, 0}, "", errNotHello},
-		"endless":         {[]byte{22, 3, 1, 0, 4, 1, 0xff, 0, 0}, "", errNotHello},
-		"alert between":   {append(split(named, 50)[:55], 21, 3, 1, 0, 2, 1, 0), "", errNotHello},
+		"named":             {named, "a.test", nil},
+		"TLS 1.2":           {old, "a.test", nil},
+		"in small pieces":   {split(named, 7), "a.test", nil},
+		"no name":           {plain, "", nil},
+		"HTTP":              {[]byte("GET / HTTP/1.1\r\n"), "", nil},
+		"SSH":               {[]byte("SSH-2.0-x\r\n"), "", nil},
+		"nothing":           {nil, "", errIncomplete},
+		"one byte":          {named[:1], "", errIncomplete},
+		"half":              {named[:100], "", errIncomplete},
+		"half in pieces":    {split(named, 50)[:200], "", errIncomplete},
+		"22, not TLS":       {[]byte{22, 16, 9}, "", nil},
+		"22, length of 278": {[]byte{22, 1, 0, 0, 7, 0, 0, 0}, "", nil}, // MongoDB
+		"21, length of 277": {[]byte{21, 1, 0, 0, 2, 0, 0, 0}, "", nil},
+		"half a warning":    {[]byte{21, 3, 1, 0, 2}, "", errIncomplete},
+		"version 2.3":       {append([]byte{22, 2, 3}, named[3:]...), "", errNotHello},
+		"warning first":     {append([]byte{21, 3, 1, 0, 2, 1, 90}, named...), "", errNotHello},
+		"cipher first":      {append([]byte{20, 3, 3, 0, 1, 1}, named...), "", errNotHello},
+		"damaged":           {damaged, "", errNotHello},
+		"empty record":      {append([]byte{22, 3, 1, 0, 0}, named...), "", errNotHello},
+		"another message":   {[]byte{22, 3, 1, 0, 4, 2, 0, 0, 0}, "", errNotHello},
+		"endless":           {[]byte{22, 3, 1, 0, 4, 1, 0xff, 0, 0}, "", errNotHello},
+		"alert between":     {append(split(named, 50)[:55], 21, 3, 1, 0, 2, 1, 0), "", errNotHello},
 	} {
 		if got, err := serverName(tt.first); got != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("%s: %q, %v; want %q, %v", name, got, err, tt.want, tt.err)
 		}
 	}
+}
+
+// What a server takes for the name of a client is what was judged, however the client wraps it.
+func TestServerNameIsTheServers(t *testing.T) {
+	named := hello(t, &tls.Config{ServerName: "a.test"})
+	warning := []byte{21, 3, 1, 0, 2, 1, 90} // user_canceled: servers go on
+	for name, first := range map[string][]byte{
+		"plain":            named,
+		"in pieces":        split(named, 7),
+		"version 2.3":      append([]byte{22, 2, 3}, named[3:]...),
+		"version 9.9":      append([]byte{22, 9, 9}, named[3:]...),
+		"a warning before": append(warning[:7:7], named...),
+		"two before":       append(append(warning[:7:7], warning...), named...),
+		"cipher first":     append([]byte{20, 3, 3, 0, 1, 1}, named...),
+		"empty before":     append([]byte{22, 3, 1, 0, 0}, named...),
+	} {
+		judged, err := serverName(first)
+		taken := nameTaken(first)
+		if name == "plain" && taken != "a.test" {
+			t.Fatalf("the server takes %q", taken)
+		}
+		if err == nil && taken != "" && judged != taken {
+			t.Errorf("%s: judged %q, and the server takes %q", name, judged, taken)
+		}
+	}
+}
+
+// nameTaken is the name that a server of Go's has from the first bytes of a client, or "".
+func nameTaken(first []byte) (name string) {
+	client, server := net.Pipe()
+	defer client.Close()
+	go func() {
+		_ = client.SetDeadline(time.Now().Add(time.Second))
+		_, _ = client.Write(first)
+		_, _ = io.Copy(io.Discard, client)
+	}()
+	_ = server.SetDeadline(time.Now().Add(time.Second))
+	_ = tls.Server(server, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		name = h.ServerName
+		return nil, errors.New("that was all")
+	}}).Handshake() // it is cut off
+	server.Close()
+	return name
 }
 
 // FuzzServerName: a reader of anything neither fails nor gives one name for the whole and another for its

@@ -78,7 +78,11 @@ func (p *Policy) Decide(host string, port int) Verdict {
 	case "allowlist":
 		i := slices.IndexFunc(p.allow, func(rule Pattern) bool { return rule.matches(canonical, port) })
 		if i < 0 {
-			return Verdict{Reason: reasonNotListed}
+			reason := reasonNotListed
+			if addr, err := netip.ParseAddr(canonical); err == nil && p.addressReason(addr) != "" {
+				reason += "; " + p.addressReason(addr) // to list it would not be enough
+			}
+			return Verdict{Reason: reason}
 		}
 		v.Rule = "network.allow: " + p.allow[i].String()
 	default:
@@ -175,7 +179,7 @@ type DeniedError struct {
 	Reason string
 }
 
-// Unlisted reports whether an entry of network.allow would mend it.
+// Unlisted reports whether an entry of network.allow, and nothing more, would mend it.
 func (e *DeniedError) Unlisted() bool { return e.Reason == reasonNotListed }
 
 // Error names the destination and the reason.

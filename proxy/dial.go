@@ -187,9 +187,11 @@ func race(ctx context.Context, addrs []netip.Addr, port int, connect func(contex
 
 // connectDirect dials one address.
 func connectDirect(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
-	var d net.Dialer
-	return d.DialContext(ctx, "tcp", addr.String())
+	return hostDialer().DialContext(ctx, "tcp", addr.String())
 }
+
+// hostDialer opens connections from the host.
+func hostDialer() *net.Dialer { return &net.Dialer{Control: unpaced} }
 
 // ownAddresses are the addresses of this host's interfaces.
 func ownAddresses() []netip.Addr {

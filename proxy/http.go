@@ -58,6 +58,9 @@ func (s *Session) httpServer() *http.Server {
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, err error) { refuse(w, err) },
 	}
 	return &http.Server{
+		// "OPTIONS *" is a question to a server, which would else be answered as by one.
+		DisableGeneralOptionsHandler: true,
+
 		ReadHeaderTimeout: headerTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          silent,
@@ -137,7 +140,7 @@ func splitTarget(target string, port int) (string, int, error) {
 	host, text, err := net.SplitHostPort(target)
 	if err != nil {
 		if port == 0 || strings.Contains(target, ":") && !strings.HasSuffix(target, "]") {
-			return "", 0, fmt.Errorf("%.100q is not a host and a port", target)
+			return "", 0, badTarget(target)
 		}
 		return target, port, nil
 	}
@@ -146,10 +149,15 @@ func splitTarget(target string, port int) (string, int, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 || text[0] == '0' {
-		return "", 0, fmt.Errorf("%.100q is not a host and a port", target)
+		return "", 0, badTarget(target)
 	}
 	return host, int(n), nil
 }
+
+// badTarget is a target that names no host and port.
+type badTarget string
+
+func (t badTarget) Error() string { return fmt.Sprintf("%.100q is not a host and a port", string(t)) }
 
 // refuse answers a request that can't be served, with the cause in the status line, where the messages
 // of most programs have it from, and once more in the body.
@@ -160,7 +168,7 @@ func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.As(err, &denied):
 		status, err = http.StatusForbidden, fmt.Errorf("airlock: %w", denied)
-	case errors.Is(err, errNotForProxy):
+	case errors.Is(err, errNotForProxy), errors.As(err, new(badTarget)):
 		status = http.StatusBadRequest
 	case errors.As(err, &timeout) && timeout.Timeout():
 		status = http.StatusGatewayTimeout

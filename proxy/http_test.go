@@ -75,15 +75,16 @@ func TestHTTPTargets(t *testing.T) {
 		{"GET http://b.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 403},
 		{"GET http://a.test@b.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 403},
 		{"GET http://127.0.0.1:9/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 403},
-		{"GET http://a.test:0443/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 502},
+		{"GET http://a.test:0443/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
 		{"GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
 		{"GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
 		{"GET ftp://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
 		{"CONNECT b.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n", 403},
-		{"CONNECT a.test HTTP/1.1\r\nHost: a.test\r\n\r\n", 502},
-		{"CONNECT a.test:0443 HTTP/1.1\r\nHost: a.test\r\n\r\n", 502},
+		{"CONNECT a.test HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
+		{"CONNECT a.test:0443 HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
+		{"OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
 		{"CONNECT a.test%00.evil.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
-		{"CONNECT a.test:99999 HTTP/1.1\r\nHost: a.test\r\n\r\n", 502},
+		{"CONNECT a.test:99999 HTTP/1.1\r\nHost: a.test\r\n\r\n", 400},
 	} {
 		conn, err := net.Dial("tcp", r.proxy)
 		if err != nil {

@@ -24,6 +24,12 @@ const (
 // ParsePattern reads "host", "*.host", "host:port" or "host:*". The error says what is wrong with the
 // entry, and does not repeat it.
 func ParsePattern(s string) (Pattern, error) {
+	if _, err := netip.ParsePrefix(s); err == nil {
+		return Pattern{}, errors.New("a range of addresses is no host; network.private takes ranges")
+	}
+	if strings.Contains(s, "/") {
+		return Pattern{}, errors.New(`write the host alone, without "https://" or a path, as in "example.org"`)
+	}
 	host, port, err := splitPort(s)
 	if err != nil {
 		return Pattern{}, err

@@ -37,8 +37,9 @@ func TestParsePatternRefuses(t *testing.T) {
 		{"example.org:", "a port is a number from 1 to 65535, or *"},
 		{"example.org:+1", "a port is a number from 1 to 65535, or *"},
 		{"2606:4700:::443", `an IPv6 address with a port is written in brackets, as in "[::1]:443"`},
-		{"https://example.org", "a port is a number from 1 to 65535, or *"},
-		{"example.org/x", `a host can't hold '/'`},
+		{"https://example.org", `write the host alone, without "https://" or a path, as in "example.org"`},
+		{"example.org/x", `write the host alone, without "https://" or a path, as in "example.org"`},
+		{"10.0.0.0/8", "a range of addresses is no host; network.private takes ranges"},
 	} {
 		if p, err := ParsePattern(tt.in); err == nil || err.Error() != tt.err {
 			t.Errorf("ParsePattern(%q) = %q, error %v; want error %q", tt.in, p, err, tt.err)

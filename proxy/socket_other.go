@@ -6,12 +6,15 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
 )
 
 func originalDestination(*net.TCPConn) (netip.AddrPort, error) {
 	return netip.AddrPort{}, errors.New("connections are redirected on Linux only")
 }
+
+func unpaced(_, _ string, _ syscall.RawConn) error { return nil }
 
 func broken(net.Conn) bool { return false }
 

@@ -41,8 +41,7 @@ func newUpstream(s string) *upstream {
 
 // connect opens a tunnel to a destination, "host:port".
 func (u *upstream) connect(ctx context.Context, destination string) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", u.addr)
+	conn, err := hostDialer().DialContext(ctx, "tcp", u.addr)
 	if err != nil {
 		return nil, fmt.Errorf("network.upstream: %w", err)
 	}

@@ -65,7 +65,9 @@ func (*Bubblewrap) Unconfined() bool { return false }
 func (b *Bubblewrap) Probe(ctx context.Context) error { return b.isolating.Probe(ctx) }
 
 // ProbeEgress is [Native.ProbeEgress].
-func (b *Bubblewrap) ProbeEgress(ctx context.Context) error { return b.isolating.ProbeEgress(ctx) }
+func (b *Bubblewrap) ProbeEgress(ctx context.Context) (ipv6 bool, err error) {
+	return b.isolating.ProbeEgress(ctx)
+}
 
 // probeWithoutOverlay implements probed.
 func (b *Bubblewrap) probeWithoutOverlay(ctx context.Context) error {

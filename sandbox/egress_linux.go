@@ -36,6 +36,7 @@ func openEgress(e Egress) error {
 	}
 	type opened struct {
 		kind socketKind
+		ipv6 bool
 		fd   int
 	}
 	var sockets []opened
@@ -65,14 +66,18 @@ func openEgress(e Egress) error {
 		if err != nil {
 			return setupError("open the run's egress at", want.addr.String(), err)
 		}
-		sockets = append(sockets, opened{want.kind, fd})
+		sockets = append(sockets, opened{want.kind, want.addr.Addr().Is6(), fd})
 	}
-	if err := redirect(e); err != nil {
+	ipv6, err := redirect(e)
+	if err != nil {
 		return err
 	}
 	var kinds []byte
 	var fds []int
 	for _, s := range sockets {
+		if s.ipv6 && !ipv6 {
+			continue // nothing would ever arrive at it
+		}
 		kinds, fds = append(kinds, byte(s.kind)), append(fds, s.fd)
 	}
 	return setupError("hand over the run's egress", "", unix.Sendmsg(egressFD, kinds, unix.UnixRights(fds...), nil, 0))

@@ -136,6 +136,19 @@ func testEgressIsNotTheRuns(t *testing.T, n Backend) {
 	}
 }
 
+// What a run sends is not paced, whatever the host does with its own connections: all of it stays on a loopback.
+func TestEgressIsNotPaced(t *testing.T) { onEach(t, testEgressIsNotPaced) }
+
+func testEgressIsNotPaced(t *testing.T, n Backend) {
+	spec, stdio, out := withEgress(t, "cat", "/proc/sys/net/ipv4/tcp_congestion_control")
+	if _, err := startRun(t, n, spec, stdio).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != "reno\n" {
+		t.Errorf("congestion control %q", got)
+	}
+}
+
 // An Attach that fails is a run that does not start.
 func TestEgressRefused(t *testing.T) { onEach(t, testEgressRefused) }
 
@@ -166,8 +179,12 @@ func TestProbeEgress(t *testing.T) { onEach(t, testProbeEgress) }
 
 func testProbeEgress(t *testing.T, n Backend) {
 	startRun(t, n, testSpec(t, "true"), Stdio{}).Wait() //nolint:errcheck // it is for the skip
-	if err := isolating(n).ProbeEgress(t.Context()); err != nil {
+	ipv6, err := isolating(n).ProbeEgress(t.Context())
+	if err != nil {
 		t.Error(err)
+	}
+	if ipv6 != hasIPv6() {
+		t.Errorf("IPv6 is redirected: %t", ipv6)
 	}
 }
 
@@ -200,10 +217,72 @@ func TestChildWithoutNftables(t *testing.T) {
 		if err := b.Probe(t.Context()); err != nil {
 			r.Plain = err.Error()
 		}
-		if e := new(SetupError); errors.As(isolating(b).ProbeEgress(t.Context()), &e) {
+		if e := new(SetupError); errors.As(probeEgress(t, b), &e) {
 			r.Op, r.Cause, r.Hint = e.Op, e.Err.Error(), e.Hint
 		}
 		report[name] = r
 	}
 	reportToParent(t, report)
+}
+
+// hasIPv6 reports whether this host speaks it. (That it has no NAT for it is not met with here.)
+func hasIPv6() bool {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err == nil {
+		l.Close()
+	}
+	return err == nil
+}
+
+func probeEgress(t *testing.T, b Backend) error {
+	_, err := isolating(b).ProbeEgress(t.Context())
+	return err
+}
+
+// What the rules don't take is refused at once. This is a namespace without any, as a kernel without NAT for IPv6 leaves it.
+func TestEgressWithoutRules(t *testing.T) {
+	newBackend(t, "native")
+	var got map[string]string
+	runChild(t, child("TestChildWithoutRules", "x", unix.CLONE_NEWUSER|unix.CLONE_NEWNET), &got)
+	for address, err := range got {
+		if err != "connection refused" {
+			t.Errorf("%s: %s", address, err)
+		}
+	}
+	want := 2
+	if hasIPv6() {
+		want = 6
+	}
+	if len(got) != want {
+		t.Errorf("tried %v", got)
+	}
+}
+
+func TestChildWithoutRules(t *testing.T) {
+	childArgument(t)
+	if err := errors.Join(raiseLoopback(), addEgressRoutes()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	addresses := []string{"203.0.113.9:443"}
+	if hasIPv6() {
+		addresses = append(addresses, "[2001:db8::1]:443", "[64:ff9b::1]:22")
+	}
+	for _, address := range addresses {
+		for _, network := range []string{"tcp", "udp"} {
+			conn, err := net.DialTimeout(network, address, 3*time.Second)
+			if err == nil {
+				_ = conn.SetDeadline(time.Now().Add(3 * time.Second))
+				_, _ = conn.Write([]byte("x"))
+				_, err = conn.Read(make([]byte, 1))
+				conn.Close()
+			}
+			why := fmt.Sprint(err)
+			if errors.Is(err, unix.ECONNREFUSED) {
+				why = "connection refused"
+			}
+			got[network+" "+address] = why
+		}
+	}
+	reportToParent(t, got)
 }

@@ -18,24 +18,26 @@ import (
 //	everything else is refused
 //
 // They are a convenience for programs that know of no proxy. What keeps the run in is that its namespace
-// has no interface to anywhere.
-func redirect(e Egress) error {
+// has no interface to anywhere: where IPv6 has no rules, since the kernel lacks it or its NAT, the kernel resets what goes to
+// its addresses, see addDefaultRoute, and ipv6 is false.
+func redirect(e Egress) (ipv6 bool, err error) {
 	c, err := nftables.New()
 	if err != nil {
-		return setupError("open socket", "nf_tables", err)
+		return false, setupError("open socket", "nf_tables", err)
 	}
 	redirectIPv4(c, e)
 	if err := c.Flush(); err != nil {
-		return &SetupError{
+		return false, &SetupError{
 			Op: "redirect the run's connections", Err: err,
 			Hint: "nf_tables is needed for network.mode other than \"deny\": load the kernel modules nf_tables and nft_redir, or allow them in this container",
 		}
 	}
 	redirectIPv6(c, e)
-	if err := c.Flush(); err != nil && !isUnavailable(err) {
-		return setupError("redirect the run's IPv6 connections", "", err)
+	err = c.Flush()
+	if err != nil && !isUnavailable(err) {
+		return false, setupError("redirect the run's IPv6 connections", "", err)
 	}
-	return nil
+	return err == nil, nil
 }
 
 func redirectIPv4(c *nftables.Conn, e Egress) {

@@ -67,10 +67,12 @@ func addAddress(s int, index uint32, addr netip.Addr, bits int) error {
 	return request(s, unix.RTM_NEWADDR, body)
 }
 
-// addDefaultRoute is RTM_NEWROUTE of rtnetlink(7).
+// addDefaultRoute is RTM_NEWROUTE of rtnetlink(7). It makes every address one of this namespace (RTN_LOCAL), so that what the
+// rules of the redirect don't take is answered: by a reset, since nobody listens there. By any other kind of route it would be
+// dropped without a word, and who had sent it would wait.
 func addDefaultRoute(s int, index uint32, source netip.Addr) error {
 	body := []byte{ // struct rtmsg
-		family(source), 0, 0, 0, unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST, 0, 0, 0, 0,
+		family(source), 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0,
 	}
 	body = appendAttribute(body, unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, index))
 	body = appendAttribute(body, unix.RTA_PREFSRC, source.AsSlice())

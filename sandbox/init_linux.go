@@ -220,5 +220,9 @@ func raiseLoopback() error {
 	// Every port of this namespace is the run's to bind, those below 1024 too: nobody else is on it. Where
 	// that can't be said, programs see what an ordinary user sees.
 	_ = os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0)
+	// No byte leaves this loopback, so that there is no congestion to look out for. A new namespace takes over what the host
+	// has, and one that paces what it sends (bbr) takes three times the processor here. Every kernel has this one, and lets
+	// whoever owns the namespace choose it; without it, transfers are only slower. The setting is for IPv6 as well.
+	_ = os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0)
 	return nil
 }

@@ -16,13 +16,18 @@ func (n *Native) Probe(ctx context.Context) error {
 	return n.probe(ctx, func(*Spec, *Stdio) {})
 }
 
-// ProbeEgress builds a sandbox whose network is [NetworkRedirected], without an overlay.
-func (n *Native) ProbeEgress(ctx context.Context) error {
-	return n.probe(ctx, func(spec *Spec, stdio *Stdio) {
+// ProbeEgress builds a sandbox whose network is [NetworkRedirected], without an overlay. ipv6 tells whether connections to
+// IPv6 addresses are redirected too; else they are refused.
+func (n *Native) ProbeEgress(ctx context.Context) (ipv6 bool, err error) {
+	err = n.probe(ctx, func(spec *Spec, stdio *Stdio) {
 		bindWorkspace(spec)
 		spec.Network, spec.Egress = NetworkRedirected, Egress{RedirectPort: 61000, ProxyPort: 61001}
-		stdio.Attach = Sockets.Close
+		stdio.Attach = func(s Sockets) error {
+			ipv6 = len(s.Redirected) > 1
+			return s.Close()
+		}
 	})
+	return ipv6, err
 }
 
 // probeWithoutOverlay implements probed.

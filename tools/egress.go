@@ -119,6 +119,10 @@ func (e *egress) environ() []string {
 	return env
 }
 
+// maxNamed is how many destinations the text names for one reason. The structure has all of them: else a run that asks for
+// names without end would fill the text with them.
+const maxNamed = 10
+
 // networkLine says what was refused, with the reasons, for the text of a result.
 func networkLine(refusals []proxy.DeniedError) string {
 	var reasons []string
@@ -131,7 +135,12 @@ func networkLine(refusals []proxy.DeniedError) string {
 	}
 	var parts []string
 	for _, r := range reasons {
-		parts = append(parts, fmt.Sprintf("%s (%s)", strings.Join(byReason[r], ", "), r))
+		named := byReason[r]
+		more := ""
+		if len(named) > maxNamed {
+			named, more = named[:maxNamed], fmt.Sprintf(" and %d more", len(named)-maxNamed)
+		}
+		parts = append(parts, fmt.Sprintf("%s%s (%s)", strings.Join(named, ", "), more, r))
 	}
 	return "network: refused " + strings.Join(parts, "; ")
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestEgressPorts(t *testing.T) {
 }
 
 func TestToAllow(t *testing.T) {
-	unlisted := policyReason(t)
+	unlisted := reasonOf(t, "a.test")
 	for _, tt := range []struct {
 		denied []proxy.DeniedError
 		want   string
@@ -52,6 +53,8 @@ func TestToAllow(t *testing.T) {
 		{[]proxy.DeniedError{{Host: "a.test", Port: 443, Reason: "network.deny has a.test"}}, ""},
 		{[]proxy.DeniedError{{Host: "a.test", Port: 443, Reason: unlisted}}, "a.test"},
 		{[]proxy.DeniedError{{Host: "a.test", Reason: unlisted}}, "a.test"},
+		{[]proxy.DeniedError{{Host: "10.0.0.1", Port: 22, Reason: reasonOf(t, "10.0.0.1")}, {Host: "a.test", Port: 22, Reason: unlisted}}, "a.test:22"},
+		{[]proxy.DeniedError{{Host: "1.1.1.1", Port: 22, Reason: reasonOf(t, "1.1.1.1")}}, "1.1.1.1:22"},
 		{[]proxy.DeniedError{{Host: "b.test", Reason: "other"}, {Host: "a.test", Port: 22, Reason: unlisted}}, "a.test:22"},
 	} {
 		if got := toAllow(tt.denied); got != tt.want {
@@ -61,12 +64,26 @@ func TestToAllow(t *testing.T) {
 }
 
 // policyReason is what a policy says of a host that nobody allowed.
-func policyReason(t *testing.T) string {
+// reasonOf is why a host is refused while nothing is allowed.
+func reasonOf(t *testing.T, host string) string {
 	c := proxy.Defaults()
 	c.Mode = "allowlist"
 	p, err := proxy.NewPolicy(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.Decide("a.test", 443).Reason
+	return p.Decide(host, 443).Reason
+}
+
+// A run that tries names without end does not fill the text of its result.
+func TestNetworkLine(t *testing.T) {
+	var refusals []proxy.DeniedError
+	for i := range 13 {
+		refusals = append(refusals, proxy.DeniedError{Host: fmt.Sprintf("n%d.test", i), Reason: "r"})
+	}
+	refusals = append(refusals, proxy.DeniedError{Host: "a.test", Port: 22, Reason: "s"})
+	const want = "network: refused n0.test, n1.test, n2.test, n3.test, n4.test, n5.test, n6.test, n7.test, n8.test, n9.test and 3 more (r); a.test:22 (s)"
+	if got := networkLine(refusals); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

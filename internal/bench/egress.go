@@ -21,7 +21,7 @@ const (
 )
 
 // benchEgress compares how fast bytes move and connections open: directly, by a process of the host's that judges nothing
-// and does nothing but relay, by an HTTP proxy (tinyproxy), and from a run, both by the redirect, which no program knows of,
+// and does nothing but relay, by another that takes its connections from a network namespace, by an HTTP proxy (tinyproxy), and from a run, both by the redirect, which no program knows of,
 // and by the run's proxy. Both ends and all that is between them share the machine's processors.
 func benchEgress(ctx context.Context, airlock, dir string) error {
 	far, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,6 +59,11 @@ resolve = {"far.test" = "127.0.0.1"}
 		return err
 	}
 	defer stopRelay()
+	cell, stopCell, err := startCell(ctx, self, far.Addr().String())
+	if err != nil {
+		return err
+	}
+	defer stopCell()
 
 	for _, what := range []struct{ name, command string }{
 		{fmt.Sprintf("%d MiB down", egressBytes>>20), "down"},
@@ -82,6 +87,7 @@ resolve = {"far.test" = "127.0.0.1"}
 		ways := []*way{
 			{name: "direct", measure: onHost(far.Addr().String(), "")},
 			{name: "by a bare relay", measure: onHost(relay, "")},
+			{name: "out of a namespace, by a bare relay", measure: func() (time.Duration, error) { return cell.measure(what.command) }},
 			{name: "by tinyproxy", measure: onHost(far.Addr().String(), tinyproxy), notRun: notRun},
 			{name: "from a run, redirected", measure: inRun("")},
 			{name: "from a run, by its proxy (CONNECT)", measure: inRun("${http_proxy#http://}")},
@@ -234,9 +240,15 @@ func tookOf(output string, err error) (time.Duration, error) {
 	return time.Duration(ns), err
 }
 
-// relay passes each connection on to an address, and does nothing else. It prints its own.
-func relay(to string) error {
+// relay passes each connection on to an address, and does nothing else: relay ADDRESS [inherited]. It prints its own address.
+// Its listener may be descriptor 3, of another namespace, and then its connections to this host are as airlock's are.
+func relay(args []string) error {
+	var dialer net.Dialer
 	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if len(args) > 1 {
+		dialer.Control = unpaced
+		l, err = net.FileListener(os.NewFile(3, "listener"))
+	}
 	if err != nil {
 		return err
 	}
@@ -247,7 +259,7 @@ func relay(to string) error {
 			return err
 		}
 		go func() {
-			server, err := net.Dial("tcp", to)
+			server, err := dialer.Dial("tcp", args[0])
 			if err != nil {
 				client.Close()
 				return

@@ -32,7 +32,8 @@ var allParts = []string{"start", "ready", "parallel", "work", "landing", "size",
 func main() {
 	roles := map[string]func([]string) error{ // of benchEgress, which starts this program for them
 		"client": client,
-		"relay":  func(args []string) error { return relay(args[0]) },
+		"relay":  relay,
+		"cell":   inCell,
 	}
 	if len(os.Args) > 2 && roles[os.Args[1]] != nil {
 		if err := roles[os.Args[1]](os.Args[2:]); err != nil {

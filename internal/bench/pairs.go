@@ -67,15 +67,15 @@ func median(times []time.Duration) time.Duration {
 // middle half of the times.
 func table(title string, ways []*way) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n### %s\n\n| | median | middle half | ratio |\n|---|---:|---:|---:|\n", title)
+	fmt.Fprintf(&b, "\n### %s\n\n| | median | middle half | least | ratio |\n|---|---:|---:|---:|---:|\n", title)
 	base := median(ways[0].times)
 	for _, w := range ways {
 		if w.notRun != "" {
-			fmt.Fprintf(&b, "| %s | not run: %s | | |\n", w.name, w.notRun)
+			fmt.Fprintf(&b, "| %s | not run: %s | | | |\n", w.name, w.notRun)
 			continue
 		}
 		low, high := middleHalf(w.times)
-		fmt.Fprintf(&b, "| %s | %s ms | %s to %s | %.2f |\n", w.name, ms(median(w.times)), ms(low), ms(high),
+		fmt.Fprintf(&b, "| %s | %s ms | %s to %s | %s | %.2f |\n", w.name, ms(median(w.times)), ms(low), ms(high), ms(slices.Min(w.times)),
 			float64(median(w.times))/float64(base))
 	}
 	return b.String()

@@ -44,11 +44,11 @@ func TestTable(t *testing.T) {
 	want := `
 ### T
 
-| | median | middle half | ratio |
-|---|---:|---:|---:|
-| bare | 3.0 ms | 3.0 to 90.0 | 1.00 |
-| under bwrap | not run: not installed | | |
-| airlock | 9.0 ms | 9.0 to 9.0 | 3.00 |
+| | median | middle half | least | ratio |
+|---|---:|---:|---:|---:|
+| bare | 3.0 ms | 3.0 to 90.0 | 2.0 | 1.00 |
+| under bwrap | not run: not installed | | | |
+| airlock | 9.0 ms | 9.0 to 9.0 | 9.0 | 3.00 |
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
