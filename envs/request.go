@@ -55,13 +55,13 @@ func (r *Request) Validate() error {
 
 // checkPackageNames reports what can't be the name of a package of a language.
 func checkPackageNames(language string, names []string) error {
-	pattern := packageName
+	name := packageName()
 	if language == LanguageR {
-		pattern = rName
+		name = rName()
 	}
-	for _, name := range names {
-		if !pattern.MatchString(name) {
-			return fmt.Errorf("%q is not a name of a package", clip(name, 80))
+	for _, n := range names {
+		if !name.MatchString(n) {
+			return fmt.Errorf("%q is not a name of a package", clip(n, 80))
 		}
 	}
 	return nil

@@ -120,7 +120,7 @@ func resolveR(index rIndex, asked []Requirement, env Environment, upgrade bool) 
 		}
 		row := index.Packages[i]
 		requires, err := rFields(row.Requires)
-		if err != nil || !rVersion.MatchString(row.Version) || !rFile.MatchString(row.File) {
+		if err != nil || !rVersion().MatchString(row.Version) || !rFile().MatchString(row.File) {
 			return fmt.Errorf("the repository's entry of %s can't be read", row.Name)
 		}
 		p := Package{Name: row.Name, Version: row.Version, Wheel: row.File}

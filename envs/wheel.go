@@ -10,10 +10,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"airlock/internal/pattern"
 	"airlock/internal/units"
 )
 
@@ -111,7 +111,7 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	}
 	for _, name := range entryPoints(scripts) {
 		target := path.Join("bin", name)
-		if name != path.Base(name) || isSkeleton(target) || !scriptName.MatchString(name) {
+		if name != path.Base(name) || isSkeleton(target) || !scriptName().MatchString(name) {
 			return nil, refuse("it would make a command %q", name)
 		}
 		w.Files[target] = crcOf(scripts)
@@ -119,7 +119,7 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	return w, nil
 }
 
-var scriptName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
+var scriptName = pattern.Lazy(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 
 // crcOf tells entry points of two wheels apart; equal ones are no collision.
 func crcOf(text string) uint32 {
@@ -186,10 +186,10 @@ func installed(name, site string) (string, error) {
 	return "", fmt.Errorf("the member %q belongs nowhere", clip(name, 200))
 }
 
-var skeletonName = regexp.MustCompile(`^(pyvenv\.cfg|lib64(/.*)?|bin/(python|pypy)[0-9.]*)$`)
+var skeletonName = pattern.Lazy(`^(pyvenv\.cfg|lib64(/.*)?|bin/(python|pypy)[0-9.]*)$`)
 
 // isSkeleton reports the paths that make a directory an environment.
-func isSkeleton(name string) bool { return skeletonName.MatchString(name) }
+func isSkeleton(name string) bool { return skeletonName().MatchString(name) }
 
 func readMember(z *zip.Reader, name string) (string, error) {
 	i := slices.IndexFunc(z.File, func(f *zip.File) bool { return f.Name == name })
