@@ -23,10 +23,15 @@ func (c *Conversation) Plan(ctx context.Context, w Want, progress func(string)) 
 	if err != nil {
 		return p, err
 	}
-	if len(p.Decision.Ask) > 0 && c.packages.Approve == "allowlist" {
-		return p, &DeniedError{Reason: fmt.Sprintf(`%s is not on %s.allow, and packages.approve is "allowlist"; the user can add it to the user file`, shortSet(p.Decision.Ask), p.section())}
+	return p, c.refusesToAsk(p.Decision, p.section())
+}
+
+// refusesToAsk is a [*DeniedError] where the user would have to be asked and the configuration wants no questions.
+func (c *Conversation) refusesToAsk(d Decision, section string) error {
+	if len(d.Ask) == 0 || c.packages.Approve != "allowlist" {
+		return nil
 	}
-	return p, nil
+	return &DeniedError{Reason: fmt.Sprintf(`%s is not on %s.allow, and packages.approve is "allowlist"; the user can add it to the user file`, shortSet(d.Ask), section)}
 }
 
 // planPython plans for Python packages.

@@ -66,9 +66,20 @@ func (c *Conversation) planR(ctx context.Context, h *rHost, env Environment, w W
 		return nil, err
 	}
 	added := slices.DeleteFunc(slices.Clone(set), func(p Package) bool { return p.SHA256 != "" })
-	decision, err := decide(LanguageR, added, c.packages, nil, w.Environment)
-	if err = errors.Join(err, decision.refusal()); err != nil {
-		return nil, err // before anything of it is fetched
+	// Names and versions are all that is decided on, and the index says them: what is refused is never fetched.
+	grants, err := c.store.Grants()
+	if err != nil {
+		return nil, err
+	}
+	decision, err := decide(LanguageR, added, c.packages, grants, w.Environment)
+	if err == nil {
+		err = decision.refusal()
+	}
+	if err == nil {
+		err = c.refusesToAsk(decision, p.section())
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := c.fetchR(ctx, h, work, fresh, set, progress); err != nil {
 		return nil, err
