@@ -107,6 +107,11 @@ func (p *Plan) Asked() []string {
 	return names
 }
 
+// Grant is the standing permission that the user gives with "always".
+func (p *Plan) Grant() Grant {
+	return Grant{Environment: p.Want.Environment, Language: p.runtime.language(), Index: p.index, Names: p.Asked()}
+}
+
 // section is the one of the configuration that decides on the packages of a plan.
 func (p *Plan) section() string {
 	if p.runtime.language() == LanguageR {

@@ -304,11 +304,26 @@ func TestApproving(t *testing.T) {
 	if _, err := c.Permitted(ctx, p); !errors.As(err, &denied) {
 		t.Errorf("after a denial: %v", err)
 	}
-	if err := c.Store().Grant(ctx, envs.LanguagePython, "default", []string{"flex"}); err != nil {
+	if err := c.Store().Grant(ctx, p.Grant()); err != nil {
 		t.Fatal(err)
 	}
 	if p = plan(p.Want); len(p.Decision.Ask) > 0 {
 		t.Errorf("asked in spite of a grant: %v", p.Asked())
+	}
+	c = w.begin() // another conversation, with the same words for other packages
+	if p = plan(envs.Want{Environment: "other", Requirements: []string{"flex"}}); len(p.Decision.Ask) == 0 {
+		t.Error("not asked, since another environment has a grant")
+	}
+	flex := envs.Want{Environment: "default", Requirements: []string{"flex"}}
+	w.config.Index = "http://user:secret@index.test/other"
+	c = w.begin()
+	if p = plan(flex); len(p.Decision.Ask) == 0 {
+		t.Error("not asked about what another index has under a name that was granted")
+	}
+	w.config.Index = "http://user:changed@index.test/simple"
+	c = w.begin()
+	if p = plan(flex); len(p.Decision.Ask) > 0 {
+		t.Errorf("asked in spite of a grant, with another password: %v", p.Asked())
 	}
 	grants, err := c.Store().Grants()
 	if err != nil || len(grants) != 1 {

@@ -182,7 +182,7 @@ func TestRefusedBeforeItIsFetched(t *testing.T) {
 			config := DefaultPackages()
 			config.Approve, config.R.Allow, config.R.Deny = tt.approve, tt.allow, tt.deny
 			if tt.granted {
-				if err := store.Grant(t.Context(), LanguageR, "default", []string{"low"}); err != nil {
+				if err := store.Grant(t.Context(), Grant{Language: LanguageR, Environment: "default", Index: config.R.Repo, Names: []string{"low"}}); err != nil {
 					t.Fatal(err)
 				}
 			}
