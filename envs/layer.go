@@ -49,8 +49,8 @@ func (s *Store) readLayer(digest string) (layer, error) {
 }
 
 // makeLayer returns the layer of a set, and makes it if it is not there: fetches the wheels that are
-// missing, looks at each, and installs them without a network.
-func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Package, progress func(string)) (digest string, l layer, err error) {
+// missing, looks at each, and installs them without a network if what they say of themselves fits.
+func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Package, fits func([]Package) error, progress func(string)) (digest string, l layer, err error) {
 	return c.layerOf(py, packages, func(w *work) (layer, error) {
 		if py.Pip == "" {
 			return layer{}, errNoPip
@@ -59,6 +59,9 @@ func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Pac
 			return layer{}, err
 		}
 		inspected, err := c.inspect(py, packages)
+		if err == nil {
+			err = fits(inspected)
+		}
 		if err != nil {
 			return layer{}, err
 		}
