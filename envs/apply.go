@@ -60,20 +60,26 @@ func (c *Conversation) applyTo(ctx context.Context, p *Plan, env Environment, pr
 	return installed, writeDocument(file, &next)
 }
 
-// applyHere installs for this conversation only.
+// applyHere installs for this conversation only, one set after the other.
 func (c *Conversation) applyHere(ctx context.Context, p *Plan, progress func(string)) (Installed, error) {
+	select {
+	case c.here <- struct{}{}:
+		defer func() { <-c.here }()
+	case <-ctx.Done():
+		return Installed{}, context.Cause(ctx)
+	}
+	named, err := c.store.Environment(p.Want.Environment)
+	if err != nil {
+		return Installed{}, err
+	}
 	env, err := c.Effective(p.Want.Environment)
 	if err != nil {
 		return Installed{}, err
 	}
-	if env.Generation != p.Generation || !slices.EqualFunc(env.Packages, p.now, func(a, b Package) bool { return a.SHA256 == b.SHA256 }) {
+	if named.Generation != p.Generation || env.Generation != p.Generation || !slices.EqualFunc(env.Packages, p.now, func(a, b Package) bool { return a.SHA256 == b.SHA256 }) {
 		return Installed{}, ErrChanged
 	}
 	next, installed, err := c.build(ctx, p, env, progress)
-	if err != nil {
-		return Installed{}, err
-	}
-	named, err := c.store.Environment(p.Want.Environment)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -81,7 +87,7 @@ func (c *Conversation) applyHere(ctx context.Context, p *Plan, progress func(str
 	defer c.mu.Unlock()
 	b := binding{Environment: p.Want.Environment, Chosen: true, Extra: next, Whole: true}
 	if wasWhole := c.bound.Whole && c.bound.Environment == named.Name; installed.Additive && !wasWhole {
-		// On top of the named environment, so that what is installed there later is seen here.
+		// On top of the named environment, so that what is installed there later, or was meanwhile, is seen here.
 		b.Whole = false
 		b.Extra.Layers = next.Layers[len(named.Layers):]
 		b.Extra.Roots = next.Roots[len(named.Roots):]

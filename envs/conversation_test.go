@@ -337,6 +337,66 @@ func TestApproving(t *testing.T) {
 	}
 }
 
+// While a conversation installs for itself, the environment below changes by another server, and the conversation by a
+// second call: nothing of any of them is lost.
+func TestConversationMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.config.Allow = []string{"six", "needs-six", "flex", "sixx", "zope-interface"}
+	c, other := w.begin(), w.begin()
+	plan := func(requirement string) *envs.Plan {
+		t.Helper()
+		p, err := c.Plan(t.Context(), envs.Want{Environment: "default", Requirements: []string{requirement}, Conversation: true}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	mine, second := plan("needs-six"), plan("flex")
+	meanwhile := sync.OnceValue(func() error {
+		for _, name := range []string{"sixx", "zope-interface"} {
+			if _, _, err := install(other, "default", name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	began := make(chan struct{})
+	var once sync.Once
+	w.installer.Before = func(_ context.Context, step string) error {
+		if step != "install" {
+			return nil
+		}
+		first := false
+		once.Do(func() { first = true })
+		if !first {
+			return nil
+		}
+		close(began)
+		return meanwhile()
+	}
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		<-began
+		if _, err := c.Apply(t.Context(), second, nil); !errors.Is(err, envs.ErrChanged) {
+			t.Errorf("what was planned before: %v", err)
+		}
+	})
+	if _, err := c.Apply(t.Context(), mine, nil); err != nil {
+		t.Error(err)
+	}
+	calls.Wait()
+	for module, want := range map[string]string{"needs_six": "1.0", "six": "1.17.0", "sixx": "1.0", "Zope.Interface": "5.0", "flex": "none"} {
+		if got := w.sees(c, "default", module); got != want {
+			t.Errorf("the conversation sees %s %s, want %s", module, got, want)
+		}
+	}
+	for module, want := range map[string]string{"needs_six": "none", "sixx": "1.0", "Zope.Interface": "5.0"} {
+		if got := w.sees(other, "default", module); got != want {
+			t.Errorf("the other one sees %s %s, want %s", module, got, want)
+		}
+	}
+}
+
 // What a conversation asks for is its own, on top of the named environment; the next one finds the layer.
 func TestConversation(t *testing.T) {
 	w := newWorld(t)
