@@ -180,13 +180,6 @@ func (c *Conversation) Effective(name string) (Environment, error) {
 	return env, nil
 }
 
-// Extra lists what the conversation has beside what its environment holds.
-func (c *Conversation) Extra() []Package {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.bound.Extra.Packages)
-}
-
 // Mount gives what runs of an environment see at /env; nil if that is nothing. Release it after the run.
 func (c *Conversation) Mount(ctx context.Context, name string) (*Tree, error) {
 	env, err := c.Effective(name)

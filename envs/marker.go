@@ -30,8 +30,8 @@ var markerVariables = []string{
 
 var markerToken = pattern.Lazy(`^\s*(?:("[^"\\]*"|'[^'\\]*')|(<=|>=|==|!=|~=|<|>)|([()])|([A-Za-z_][A-Za-z0-9_.]*))`)
 
-// ParseMarker reads a marker; "" holds everywhere.
-func ParseMarker(s string) (Marker, error) {
+// parseMarker reads a marker; "" holds everywhere.
+func parseMarker(s string) (Marker, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return Marker{}, nil

@@ -22,7 +22,7 @@ func TestParseRRequirement(t *testing.T) {
 		{"x1 != 2.0", "x1!=2.0", []string{"2.0.1", "1"}, []string{"2.0", "2-0"}},
 		{"x1 (== 1.0)", "x1==1.0", []string{"1.0"}, []string{"1"}},
 	} {
-		r, err := ParseRRequirement(tt.text)
+		r, err := parseRRequirement(tt.text)
 		if err != nil || r.String() != tt.canonical {
 			t.Errorf("%q: %q, %v; want %q", tt.text, r.String(), err, tt.canonical)
 		}
@@ -38,7 +38,7 @@ func TestParseRRequirement(t *testing.T) {
 		"", "x", "1x", "-r", "a b", "a/b", "jsonlite; system('x')", "jsonlite@1.0", "a.", "jsonlite (>= 1.0", "jsonlite >= 1.0)", "jsonlite>=", "jsonlite>=1..2", "jsonlite\n", " jsonlite", "jsonlite ~= 1.0",
 		"https://index.test/x.tar.gz", "github::a/b", "../x", strings.Repeat("a", 200), "j\u0131sonlite",
 	} {
-		if r, err := ParseRRequirement(text); err == nil {
+		if r, err := parseRRequirement(text); err == nil {
 			t.Errorf("%q is taken for %v", text, r)
 		}
 	}

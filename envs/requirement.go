@@ -73,7 +73,7 @@ func parseRequirement(s string) (Requirement, error) {
 		r.Specifiers = append(r.Specifiers, spec)
 	}
 	var err error
-	r.Marker, err = ParseMarker(m[4])
+	r.Marker, err = parseMarker(m[4])
 	return r, err
 }
 

@@ -69,7 +69,7 @@ func inOrder(packages []Package) []Package {
 		}
 		seen[p.Name] = true
 		for _, text := range p.Requires {
-			r, err := ParseRRequirement(text)
+			r, err := parseRRequirement(text)
 			if other, ok := find(packages, r.Name); err == nil && ok {
 				visit(other)
 			}

@@ -172,7 +172,7 @@ func resolveR(index rIndex, asked []Requirement, env Environment, upgrade bool) 
 
 func requireAll(requires []string, by string, depth int, choose func(Requirement, string, int) error) error {
 	for _, text := range requires {
-		r, err := ParseRRequirement(text)
+		r, err := parseRRequirement(text)
 		if err == nil {
 			err = choose(r, by, depth+1)
 		}

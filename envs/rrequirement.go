@@ -26,9 +26,9 @@ var (
 
 var errNoRRequirement = errors.New(`not a requirement: a name of an R package, with a version if any, as in "jsonlite" or "jsonlite>=1.8"`)
 
-// ParseRRequirement reads what R packages call a dependency, "jsonlite" or "jsonlite (>= 1.8)", and the same
+// parseRRequirement reads what R packages call a dependency, "jsonlite" or "jsonlite (>= 1.8)", and the same
 // without the brackets. The error does not repeat the text, which may be anything.
-func ParseRRequirement(s string) (Requirement, error) {
+func parseRRequirement(s string) (Requirement, error) {
 	m := rRequirement().FindStringSubmatch(s)
 	if m == nil || !rName().MatchString(m[1]) || (m[2] == "") != (m[5] == "") || m[4] != "" && !rVersion().MatchString(m[4]) {
 		return Requirement{}, errNoRRequirement
@@ -43,7 +43,7 @@ func ParseRRequirement(s string) (Requirement, error) {
 // parseIn reads a requirement of a language.
 func parseIn(language, s string) (Requirement, error) {
 	if language == LanguageR {
-		return ParseRRequirement(s)
+		return parseRRequirement(s)
 	}
 	return ParseRequirement(s)
 }
@@ -56,7 +56,7 @@ func rFields(fields string) ([]Requirement, error) {
 		if text == "" || text == "R" || strings.HasPrefix(text, "R (") || strings.HasPrefix(text, "R(") {
 			continue // the index was asked for what this R takes
 		}
-		r, err := ParseRRequirement(text)
+		r, err := parseRRequirement(text)
 		if err != nil {
 			return nil, err
 		}
