@@ -223,7 +223,7 @@ func (c *Conversation) fetchR(ctx context.Context, h *rHost, w *work, fresh []rR
 		if set[i].SHA256, set[i].Size, err = hashFile(file); err != nil {
 			return fmt.Errorf("%s %s was not fetched: %w", row.Name, row.Version, err)
 		}
-		if err := c.store.keepWheel(w, file, set[i]); err != nil {
+		if err := c.store.keepWheel(file, set[i]); err != nil {
 			return err
 		}
 	}

@@ -114,3 +114,29 @@ func TestLongDocument(t *testing.T) {
 		t.Errorf("the environment is %v, %v", now, err)
 	}
 }
+
+// A file that is kept under one name, since some index had it so, is no obstacle to the other name that it has elsewhere.
+func TestKeepingUnderTwoNames(t *testing.T) {
+	s, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.newWork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	for _, name := range []string{"evil-1.0-py3-none-any.whl", "good-1.0-py3-none-any.whl", "good-1.0-py3-none-any.whl"} {
+		file := filepath.Join(w.dir, name)
+		if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p := Package{Name: "good", Version: "1.0", SHA256: strings.Repeat("a", 64), Wheel: name}
+		if err := s.keepWheel(file, p); err != nil {
+			t.Fatal(err)
+		}
+		if !exists(s.wheelFile(p)) {
+			t.Errorf("%s is not kept", name)
+		}
+	}
+}
