@@ -172,6 +172,7 @@ func TestPackages(t *testing.T) {
 	index.Start()
 	t.Cleanup(index.Close)
 	state := t.TempDir()
+	t.Setenv("PIP_INDEX_URL", "http://elsewhere.test/simple") // which no installer sees
 	in := openWithIndex(t, state, index, "")
 	plan, _, err := in.apply(envs.Want{Environment: "default", Requirements: []string{"marks", "needs-leaf", "old", "gone==1.0"}}, func(text string) {
 		if text == "resolving 0 of 5 packages" && !asked {
@@ -194,8 +195,8 @@ func TestPackages(t *testing.T) {
 		}
 	}
 	text := in.run(tools.Request{Tool: "run_shell", Command: "needs-leaf; python -c 'import os, json, marks; print(os.path.exists(\"/tmp/airlock-test-mark\"), marks.__file__, json.__file__)'; touch /env/x; echo $PATH | cut -d: -f1; " +
-		"python3 -m venv --without-pip /tmp/v && /tmp/v/bin/python -c 'import leaf' 2>&1 | tail -1"})
-	for _, want := range []string{"command 1.0 /env/bin/python", "True /env/lib/python", "Read-only file system", "\n/env/bin\n", "No module named 'leaf'"} {
+		"python3 -m venv --without-pip /tmp/v && /tmp/v/bin/python -c 'import leaf' 2>&1 | tail -1; python -c 'import leaf; print(\"compiled\", open(leaf.__cached__, \"rb\").read()[4:8])'"})
+	for _, want := range []string{"command 1.0 /env/bin/python", "True /env/lib/python", "Read-only file system", "\n/env/bin\n", "No module named 'leaf'", `compiled b'\x01\x00\x00\x00'`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("a run lacks %q:\n%s", want, text)
 		}

@@ -230,6 +230,27 @@ func TestDeciding(t *testing.T) {
 	}
 }
 
+// Where the interpreter has no pip, it is said what brings one; what needs none works.
+func TestWithoutPip(t *testing.T) {
+	w := newWorld(t)
+	w.config.Allow = []string{"six"}
+	if _, _, err := install(w.begin(), "default", "six"); err != nil {
+		t.Fatal(err)
+	}
+	w.installer.NoPip = true
+	c := w.begin()
+	if _, _, err := install(c, "other", "six>=1.17"); err == nil || !strings.Contains(err.Error(), "python3-pip") || !strings.Contains(err.Error(), "python.interpreter") {
+		t.Errorf("error %v", err)
+	}
+	if _, p, err := install(c, "default", "six"); err != nil || !p.Already {
+		t.Errorf("what is there: %+v, %v", p, err)
+	}
+	if got := w.sees(c, "default", "six"); got != "1.17.0" {
+		t.Errorf("runs see six %s", got)
+	}
+	w.clean()
+}
+
 // An approval is good for one set in one environment, once.
 func TestApproving(t *testing.T) {
 	w := newWorld(t)
