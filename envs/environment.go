@@ -64,6 +64,10 @@ func (p Package) validate() error {
 		return fmt.Errorf("%s has no sha256", p.Name)
 	case !wheelName().MatchString(p.Wheel):
 		return fmt.Errorf("%s has no name of a wheel: %q", p.Name, clip(p.Wheel, 80))
+	case strings.TrimSpace(p.Version) != p.Version:
+		return fmt.Errorf("%s has a version with space around it: %q", p.Name, clip(p.Version, 80))
+	case p.Size < 0:
+		return fmt.Errorf("%s has a size below 0", p.Name)
 	}
 	_, err := ParseVersion(p.Version)
 	return err

@@ -140,3 +140,31 @@ func TestKeepingUnderTwoNames(t *testing.T) {
 		}
 	}
 }
+
+// What an index and an installer say of a package becomes lines of files and of questions.
+func TestValidatingPackages(t *testing.T) {
+	honest := Package{Name: "good", Version: "1.0", SHA256: strings.Repeat("a", 64), Wheel: "good-1.0-py3-none-any.whl", Size: 1}
+	if err := honest.validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Package){
+		"name":                            func(p *Package) { p.Name = "Good" },
+		"name with options":               func(p *Package) { p.Name = "good --index-url=http://x" },
+		"name of letters that look alike": func(p *Package) { p.Name = "g\u043eod" },
+		"version on two lines":            func(p *Package) { p.Version = "1.0\n" },
+		"version with space":              func(p *Package) { p.Version = "\u00a01.0" },
+		"version with options":            func(p *Package) { p.Version = "1.0 --pre" },
+		"no hash":                         func(p *Package) { p.SHA256 = "" },
+		"hash in capitals":                func(p *Package) { p.SHA256 = strings.Repeat("A", 64) },
+		"file with a directory":           func(p *Package) { p.Wheel = "../good-1.0-py3-none-any.whl" },
+		"file on two lines":               func(p *Package) { p.Wheel = "good-1.0\n-py3-none-any.whl" },
+		"sources":                         func(p *Package) { p.Wheel = "good-1.0.zip" },
+		"size":                            func(p *Package) { p.Size = -1 << 40 },
+	} {
+		p := honest
+		change(&p)
+		if err := p.validate(); err == nil {
+			t.Errorf("%s: %+v is taken", name, p)
+		}
+	}
+}
