@@ -175,7 +175,7 @@ func complaint(output string) string {
 			if strings.HasPrefix(strings.ToLower(m), "error:") {
 				line = strings.TrimPrefix(line, m)
 			}
-			if !slices.Contains(said, line) {
+			if line != "Exception:" && !slices.Contains(said, line) { // what pip failed of stands at the end of what follows
 				said = append(said, line)
 			}
 		}
