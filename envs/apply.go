@@ -57,6 +57,9 @@ func (c *Conversation) applyTo(ctx context.Context, p *Plan, env Environment, pr
 		return Installed{}, err
 	}
 	defer all.Unlock()
+	if err := c.store.spend(p); err != nil {
+		return Installed{}, err
+	}
 	return installed, writeDocument(file, &next)
 }
 
@@ -81,6 +84,14 @@ func (c *Conversation) applyHere(ctx context.Context, p *Plan, progress func(str
 	}
 	next, installed, err := c.build(ctx, p, env, progress)
 	if err != nil {
+		return Installed{}, err
+	}
+	all, err := c.store.lock(ctx)
+	if err != nil {
+		return Installed{}, err
+	}
+	defer all.Unlock()
+	if err := c.store.spend(p); err != nil {
 		return Installed{}, err
 	}
 	c.mu.Lock()

@@ -1,6 +1,7 @@
 package envs_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -130,11 +131,51 @@ func TestApproving(t *testing.T) {
 		t.Error("what was approved was installed from another file")
 	}
 	w.installer.Wheels = old
-	if !permitted(p) || permitted(p) {
-		t.Error("an approval is not used once")
+	lost := errors.New("the network is gone")
+	w.installer.Before = func(_ context.Context, step string) error {
+		if step == "fetch" {
+			return lost
+		}
+		return nil
+	}
+	if !permitted(p) {
+		t.Error("not permitted although it was approved")
+	}
+	if _, err := c.Apply(ctx, p, nil); !errors.Is(err, lost) {
+		t.Error(err)
+	}
+	w.installer.Before = nil
+	if !permitted(p) {
+		t.Error("an approval is used up by an installation that failed")
 	}
 	if _, err := c.Apply(ctx, p, nil); err != nil {
 		t.Error(err)
+	}
+	if permitted(p) {
+		t.Error("an approval is good twice")
+	}
+
+	// Two conversations see one approval at once.
+	here, other := envs.Want{Environment: "default", Requirements: []string{"sixx"}, Conversation: true}, w.begin()
+	p = plan(here)
+	if r, err = c.Leave(ctx, p); err == nil {
+		_, err = c.Store().Answer(ctx, r.ID, true, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := other.Plan(ctx, here, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := other.Permitted(ctx, second); !ok || err != nil || !permitted(p) {
+		t.Errorf("not permitted although it was approved: %v", err)
+	}
+	if _, err := c.Apply(ctx, p, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := other.Apply(ctx, second, nil); err == nil || !strings.Contains(err.Error(), "was used up meanwhile") {
+		t.Errorf("an approval was good for two: %v", err)
 	}
 
 	p = plan(envs.Want{Environment: "default", Requirements: []string{"flex"}})

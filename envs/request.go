@@ -119,22 +119,6 @@ func (s *Store) Leave(ctx context.Context, r Request) (Request, error) {
 	return r, writeDocument(s.path("requests", r.ID+".json"), &r)
 }
 
-// takeApproval uses up an approved request for a digest, if there is one.
-func (s *Store) takeApproval(ctx context.Context, digest string) (bool, error) {
-	l, err := s.lock(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer l.Unlock()
-	all, err := s.Requests()
-	for _, r := range all {
-		if r.Digest == digest && r.State == Approved {
-			return true, os.Remove(s.path("requests", r.ID+".json"))
-		}
-	}
-	return false, err
-}
-
 // Requests lists the requests, the oldest first. One that is damaged is an error beside the others.
 func (s *Store) Requests() ([]Request, error) {
 	all, err := documents[Request](s.path("requests"))
