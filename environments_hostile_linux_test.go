@@ -32,13 +32,14 @@ func TestHostileIndexes(t *testing.T) {
 	ran := false // what is a package's code
 	var index *fixtureIndex
 	index = serveIndex(t, []envstest.Wheel{
-		wheel("leaf"), wheel("fetches", "leaf @ http://index.test/leaf-1.0-py3-none-any.whl"),
+		wheel("leaf"),
 		{Name: "replaces", Version: "1.0", Files: map[string]string{"replaces-1.0.data/scripts/python": "#!python\n"}},
 		wheel("direct", "leaf @ file:///tmp/evil/leaf-1.0-py3-none-any.whl"),
 	}, map[string]http.HandlerFunc{
 		"/simple/away/": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://elsewhere.test:1234/simple/away/", http.StatusFound)
 		},
+		"/simple/barred/": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "\x1b[2Jno", http.StatusForbidden) },
 		// Its page unpacks to 4 GiB.
 		"/simple/bomb/": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
@@ -78,10 +79,10 @@ func TestHostileIndexes(t *testing.T) {
 		},
 	})
 	in := openWithPackages(t, t.TempDir(), "[limits]\ndisk = \"32MiB\"\nmemory = \"512MiB\"\n[packages]\nhosts = []\nindex = \"http://index.test:"+index.port()+
-		"/simple\"\nallow = [\"replaces\", \"direct\", \"away\", \"forged\", \"endless\", \"bomb\", \"source\", \"hides\", \"fetches\", \"leaf\"]\n")
+		"/simple\"\nallow = [\"replaces\", \"direct\", \"away\", \"forged\", \"endless\", \"bomb\", \"source\", \"hides\", \"barred\", \"leaf\"]\n")
 	for name, want := range map[string]string{
 		"replaces": "a part of the environment itself", "direct": "resolved", "away": "elsewhere.test:1234", "forged": "resolved", "endless": "limits.disk",
-		"bomb": "limits.memory", "source": "No matching distribution found for source", "hides": "hides 1.0 requires leaf, which is not there", "fetches": "resolved",
+		"barred": "the index answered 403 when it was asked for barred", "bomb": "limits.memory", "source": "No matching distribution found for source", "hides": "hides 1.0 requires leaf, which is not there",
 	} {
 		if err := in.install(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
