@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // errByHand says that a user file is written in a way that is not understood well enough to change it.
@@ -20,7 +22,7 @@ func allowInText(text []byte, entries []string, mode string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	headed := networkHeader.Match(text)
+	headed := networkHeader().Match(text)
 	for _, key := range before.keys {
 		if strings.HasPrefix(key.name, "network.") && !headed {
 			return nil, errByHand // a section that is written as one value, or by dotted keys
@@ -53,7 +55,7 @@ func allowInText(text []byte, entries []string, mode string) ([]byte, error) {
 }
 
 // networkHeader is the line that begins the section.
-var networkHeader = regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*network[ \t]*\][ \t]*(#.*)?\r?$`)
+var networkHeader = pattern.Lazy(`(?m)^[ \t]*\[[ \t]*network[ \t]*\][ \t]*(#.*)?\r?$`)
 
 // addToArray puts strings at the end of the array that the key on a line has; 0 makes the key.
 func addToArray(text string, line int, key string, entries []string) (string, error) {
@@ -114,7 +116,7 @@ func setString(text string, line int, key, value string) (string, error) {
 // addKey puts a line at the beginning of the section, which is made where it is missing.
 func addKey(text, line string) (string, error) {
 	nl := newline(text)
-	if at := networkHeader.FindStringIndex(text); at != nil {
+	if at := networkHeader().FindStringIndex(text); at != nil {
 		end := at[1]
 		if strings.HasSuffix(text[:end], "\r") {
 			end--

@@ -4,8 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 func completionCommand() command {
@@ -36,11 +37,11 @@ func completionCommand() command {
 }
 
 // helpFlag finds a flag in the help of a command, with the word for its value.
-var helpFlag = regexp.MustCompile(`(?m)^    --([a-z-]+)(?: ([A-Z]+))?(?: |$)`)
+var helpFlag = pattern.Lazy(`(?m)^    --([a-z-]+)(?: ([A-Z]+))?(?: |$)`)
 
 // flagsOf are the flags that the help of a command describes, each with its word for a value, "" if it takes none.
 func flagsOf(c command) (flags []struct{ name, value string }) {
-	for _, found := range helpFlag.FindAllStringSubmatch(c.help, -1) {
+	for _, found := range helpFlag().FindAllStringSubmatch(c.help, -1) {
 		flags = append(flags, struct{ name, value string }{found[1], found[2]})
 	}
 	return flags

@@ -73,7 +73,7 @@ func printEnvironments(w io.Writer, s *envs.Store) error {
 	}
 	grants, grantsErr := s.Grants()
 	for _, g := range grants {
-		fmt.Fprintf(&b, "grant %s  %s: %s\n", g.ID, g.Environment, strings.Join(g.Names, ", "))
+		fmt.Fprintf(&b, "grant %s  %s: %s, from %s\n", g.ID, g.Environment, strings.Join(g.Names, ", "), printable(g.Index))
 	}
 	_, writeErr := io.WriteString(w, b.String())
 	return errors.Join(err, grantsErr, writeErr)

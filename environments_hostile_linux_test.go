@@ -1,7 +1,9 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -26,14 +28,44 @@ func TestHostileIndexes(t *testing.T) {
 	wheel := func(name string, requires ...string) envstest.Wheel {
 		return envstest.Wheel{Name: name, Version: "1.0", Requires: requires}
 	}
-	forged, endless := wheel("forged"), wheel("endless")
-	index := serveIndex(t, []envstest.Wheel{
+	forged, endless, hides := wheel("forged"), wheel("endless"), wheel("hides", "leaf")
+	ran := false // what is a package's code
+	var index *fixtureIndex
+	index = serveIndex(t, []envstest.Wheel{
+		wheel("leaf"),
 		{Name: "replaces", Version: "1.0", Files: map[string]string{"replaces-1.0.data/scripts/python": "#!python\n"}},
 		wheel("direct", "leaf @ file:///tmp/evil/leaf-1.0-py3-none-any.whl"),
 	}, map[string]http.HandlerFunc{
 		"/simple/away/": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://elsewhere.test:1234/simple/away/", http.StatusFound)
 		},
+		"/simple/barred/": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "\x1b[2Jno", http.StatusForbidden) },
+		// Its page unpacks to 4 GiB.
+		"/simple/bomb/": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Content-Encoding", "gzip")
+			part := gzipped(bytes.Repeat([]byte(" "), 16<<20))
+			for range 256 {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		},
+		// There are only its sources, whose build would say that it runs.
+		"/simple/source/": page("source", "source-1.0.tar.gz"),
+		"/files/source-1.0.tar.gz": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(sourceOf(t, "source", "import urllib.request\nurllib.request.urlopen('http://index.test:"+index.port()+"/ran')\n"))
+		},
+		"/ran": func(http.ResponseWriter, *http.Request) { ran = true },
+		// What the index says that it requires is not what the wheel says.
+		"/simple/hides/": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprintf(w, "<!DOCTYPE html><html><body><a href=\"/files/%s#sha256=%s\" data-dist-info-metadata=\"true\">%[1]s</a></body></html>", hides.File(), hides.SHA256())
+		},
+		"/files/" + hides.File() + ".metadata": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "Metadata-Version: 2.1\nName: hides\nVersion: 1.0\n")
+		},
+		"/files/" + hides.File():  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(hides.Bytes()) },
 		"/simple/forged/":         page("forged", forged.File()),
 		"/files/" + forged.File(): func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(forged.Bytes()) },
 		"/simple/endless/":        page("endless", endless.File()),
@@ -46,10 +78,11 @@ func TestHostileIndexes(t *testing.T) {
 			}
 		},
 	})
-	in := openWithPackages(t, t.TempDir(), "[limits]\ndisk = \"32MiB\"\n[packages]\nhosts = []\nindex = \"http://index.test:"+index.port()+
-		"/simple\"\nallow = [\"replaces\", \"direct\", \"away\", \"forged\", \"endless\"]\n")
+	in := openWithPackages(t, t.TempDir(), "[limits]\ndisk = \"32MiB\"\nmemory = \"512MiB\"\n[packages]\nhosts = []\nindex = \"http://index.test:"+index.port()+
+		"/simple\"\nallow = [\"replaces\", \"direct\", \"away\", \"forged\", \"endless\", \"bomb\", \"source\", \"hides\", \"barred\", \"leaf\"]\n")
 	for name, want := range map[string]string{
 		"replaces": "a part of the environment itself", "direct": "resolved", "away": "elsewhere.test:1234", "forged": "resolved", "endless": "limits.disk",
+		"barred": "the index answered 403 when it was asked for barred", "bomb": "limits.memory", "source": "No matching distribution found for source", "hides": "hides 1.0 requires leaf, which is not there",
 	} {
 		if err := in.install(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
@@ -61,4 +94,42 @@ func TestHostileIndexes(t *testing.T) {
 			t.Errorf("%s: the environment holds %v, %v", name, e.Packages, err)
 		}
 	}
+	if ran {
+		t.Error("code of a package was executed")
+	}
+	// The same index is good for what is honest.
+	if err := in.install("leaf"); err != nil {
+		t.Errorf("leaf: %v", err)
+	}
+}
+
+func gzipped(content []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(content) // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// sourceOf is a source archive whose build executes some code.
+func sourceOf(t *testing.T, name, code string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for file, content := range map[string]string{
+		"setup.py": code + "from setuptools import setup\nsetup(name='" + name + "', version='1.0')\n",
+		"PKG-INFO": "Metadata-Version: 2.1\nName: " + name + "\nVersion: 1.0\n",
+	} {
+		err := w.WriteHeader(&tar.Header{Name: name + "-1.0/" + file, Mode: 0o644, Size: int64(len(content))})
+		if err == nil {
+			_, err = w.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return gzipped(b.Bytes())
 }

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/md5"
 	"crypto/tls"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"airlock/envs"
 	"airlock/tools"
@@ -106,8 +108,34 @@ func (in *installed) installR(requirements ...string) (*envs.Plan, envs.Installe
 	return in.apply(envs.Want{Environment: "default", Language: envs.LanguageR, Requirements: requirements}, nil)
 }
 
+// cutOffR installs a package, and ends it while R has the library locked. Nothing of it is left.
+func (in *installed) cutOffR(requirement string) {
+	in.t.Helper()
+	plan, err := in.conv.Plan(in.t.Context(), envs.Want{Environment: "default", Language: envs.LanguageR, Requirements: []string{requirement}}, nil)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	ctx, end := context.WithCancelCause(in.t.Context())
+	defer end(nil)
+	locked := errors.New("cut off by the test")
+	go func() {
+		for ctx.Err() == nil {
+			if locks, _ := filepath.Glob(filepath.Join(in.places.state, "envs", "work", "*", "env", "00LOCK*")); len(locks) > 0 {
+				end(locked)
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	}()
+	if _, err := in.conv.Apply(ctx, plan, nil); !errors.Is(err, locked) {
+		in.t.Errorf("an installation that was cut off: %v", err)
+	}
+	if left := in.left(); len(left) > 0 {
+		in.t.Errorf("an installation that was cut off left %q", left)
+	}
+}
+
 // From a repository of source packages, built by the host's own R in real sandboxes without a network: what is
-// required first, what does not build not at all, and no code of a package runs on the host.
+// required first, what does not build or is cut off not at all, and no code of a package runs on the host.
 func TestRPackages(t *testing.T) {
 	withR(t)
 	mark := filepath.Join(t.TempDir(), "mark")
@@ -124,6 +152,7 @@ func TestRPackages(t *testing.T) {
 	})
 	state := t.TempDir()
 	in := openWithR(t, state, repo, ca, `"low>=1.0", "high", "broken"`)
+	in.cutOffR("high")
 	plan, done, err := in.installR("high")
 	if err != nil || !done.Additive || len(done.Changes) != 2 {
 		t.Fatalf("%+v, %v", done, err)

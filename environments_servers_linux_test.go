@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,8 +14,8 @@ import (
 	"airlock/internal/mcpclient"
 )
 
-// Two servers, each a process of its own, install overlapping sets into one environment at once: both are told that
-// it was done, nothing is lost, and the runs of both see all of it.
+// Two servers, each a process of its own and one for each backend that isolates, install overlapping sets into one
+// environment at once: both are told that it was done, nothing is lost, and the runs of both see all of it.
 func TestTwoServers(t *testing.T) {
 	wheel := func(name string, requires ...string) envstest.Wheel {
 		module := strings.ReplaceAll(name, "-", "_")
@@ -24,13 +25,21 @@ func TestTwoServers(t *testing.T) {
 	state := t.TempDir()
 	in := openWithIndex(t, state, index, "") // for its files, and to look at what came of it
 	sets := [][]any{{"needs-leaf"}, {"needs-leaf", "good"}}
+	backends := []string{"native", "bwrap"}
+	if err := bubblewrapHere(); err != nil {
+		if slices.Contains(strings.Split(*require, ","), "bwrap") {
+			t.Fatal("-require=bwrap: ", err)
+		}
+		t.Log("both servers have the native backend: ", err)
+		backends[1] = "native"
+	}
 	servers := make([]*mcpclient.Client, len(sets))
 	for i := range sets {
 		workspace := filepath.Join(state, "ws-"+string(rune('a'+i)))
 		if err := os.Mkdir(workspace, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command("airlock", "serve", "--workspace", workspace, "--config", filepath.Join(state, "config.toml"))
+		cmd := exec.Command("airlock", "serve", "--backend", backends[i], "--workspace", workspace, "--config", filepath.Join(state, "config.toml"))
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(state, "home"), "XDG_STATE_HOME=" + filepath.Join(state, "state"), "XDG_CONFIG_HOME=" + state}
 		client, err := mcpclient.Start(t.Context(), cmd)
 		if err != nil {
@@ -48,7 +57,7 @@ func TestTwoServers(t *testing.T) {
 		installing.Go(func() {
 			r, err := client.CallTool(t.Context(), "package_install", map[string]any{"packages": sets[i], "wait_seconds": 600}, nil)
 			if err != nil || r.IsError || !strings.Contains(r.Text, "\ndone") {
-				t.Errorf("server %d: %v: %s", i, err, r.Text)
+				t.Errorf("server %d (%s): %v: %s", i, backends[i], err, r.Text)
 			}
 		})
 	}
@@ -60,7 +69,7 @@ func TestTwoServers(t *testing.T) {
 	for i, client := range servers {
 		r, err := client.CallTool(t.Context(), "run_python", map[string]any{"code": "import leaf, needs_leaf, good; print(leaf.V, needs_leaf.V, good.V)"}, nil)
 		if err != nil || !strings.HasPrefix(r.Text, "leaf needs-leaf good\n") {
-			t.Errorf("a run of server %d: %v: %s", i, err, r.Text)
+			t.Errorf("a run of server %d (%s): %v: %s", i, backends[i], err, r.Text)
 		}
 	}
 	if left, err := os.ReadDir(filepath.Join(in.places.state, "envs", "work")); err != nil || len(left) > 0 {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // originKind is a rank of configuration. Where two set one key, the later in this list wins, but for
@@ -117,13 +119,13 @@ func (s settings) check() error {
 }
 
 // element is the index that a section may put behind a key's name: "workspace.protect[2]".
-var element = regexp.MustCompile(`\[[0-9]+\]$`)
+var element = pattern.Lazy(`\[[0-9]+\]$`)
 
 // attribute makes a fault of a section's error, which begins with the key. What a project's policy
 // wrote is not repeated.
 func (s settings) attribute(err error) error {
 	name, msg, ok := strings.Cut(err.Error(), ": ")
-	key, known := findKey(element.ReplaceAllString(name, ""))
+	key, known := findKey(element().ReplaceAllString(name, ""))
 	if !ok || !known {
 		return err
 	}

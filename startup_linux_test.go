@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -30,5 +31,37 @@ func TestInitStartsEarly(t *testing.T) {
 		if strings.Contains(initialised("airlock-check"), line) {
 			t.Errorf("a sandbox's own process initialises %s", slow)
 		}
+	}
+}
+
+// Packages of ours set next to nothing up before main: each start of the binary pays for it, and each run is one. What
+// is counted is what they allocate, since times are the machine's.
+func TestPackagesSetUpLittle(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "version")
+	cmd.Args[0] = "airlock" // as which the binary of the tests is that, with what tests compile at once left out
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const most = 32 << 10
+	seen := 0
+	for line := range strings.Lines(string(out)) {
+		var at, clock float64
+		var bytes int
+		pkg, rest, _ := strings.Cut(strings.TrimPrefix(line, "init "), " ")
+		if n, _ := fmt.Sscanf(rest, "@%f ms, %f ms clock, %d bytes", &at, &clock, &bytes); n != 3 || !strings.HasPrefix(pkg, module+"/") {
+			continue
+		}
+		if seen++; bytes > most {
+			t.Errorf("%s allocates %d bytes before main, more than %d", pkg, bytes, most)
+		}
+	}
+	if seen == 0 {
+		t.Errorf("no package of ours in %s", out)
 	}
 }

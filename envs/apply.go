@@ -57,31 +57,48 @@ func (c *Conversation) applyTo(ctx context.Context, p *Plan, env Environment, pr
 		return Installed{}, err
 	}
 	defer all.Unlock()
+	if err := c.store.spend(p); err != nil {
+		return Installed{}, err
+	}
 	return installed, writeDocument(file, &next)
 }
 
-// applyHere installs for this conversation only.
+// applyHere installs for this conversation only, one set after the other.
 func (c *Conversation) applyHere(ctx context.Context, p *Plan, progress func(string)) (Installed, error) {
+	select {
+	case c.here <- struct{}{}:
+		defer func() { <-c.here }()
+	case <-ctx.Done():
+		return Installed{}, context.Cause(ctx)
+	}
+	named, err := c.store.Environment(p.Want.Environment)
+	if err != nil {
+		return Installed{}, err
+	}
 	env, err := c.Effective(p.Want.Environment)
 	if err != nil {
 		return Installed{}, err
 	}
-	if env.Generation != p.Generation || !slices.EqualFunc(env.Packages, p.now, func(a, b Package) bool { return a.SHA256 == b.SHA256 }) {
+	if named.Generation != p.Generation || env.Generation != p.Generation || !slices.EqualFunc(env.Packages, p.now, func(a, b Package) bool { return a.SHA256 == b.SHA256 }) {
 		return Installed{}, ErrChanged
 	}
 	next, installed, err := c.build(ctx, p, env, progress)
 	if err != nil {
 		return Installed{}, err
 	}
-	named, err := c.store.Environment(p.Want.Environment)
+	all, err := c.store.lock(ctx)
 	if err != nil {
+		return Installed{}, err
+	}
+	defer all.Unlock()
+	if err := c.store.spend(p); err != nil {
 		return Installed{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := binding{Environment: p.Want.Environment, Chosen: true, Extra: next, Whole: true}
 	if wasWhole := c.bound.Whole && c.bound.Environment == named.Name; installed.Additive && !wasWhole {
-		// On top of the named environment, so that what is installed there later is seen here.
+		// On top of the named environment, so that what is installed there later, or was meanwhile, is seen here.
 		b.Whole = false
 		b.Extra.Layers = next.Layers[len(named.Layers):]
 		b.Extra.Roots = next.Roots[len(named.Roots):]
@@ -102,38 +119,45 @@ func (c *Conversation) build(ctx context.Context, p *Plan, env Environment, prog
 		next.Layers, made = nil, next.Packages
 	}
 	installed := Installed{Changes: p.Changes, Additive: p.Additive}
+	// fits reports what is wrong with the whole, by what the wheels themselves require of what is new.
+	fits := func(made []Package) error {
+		for i, pkg := range next.Packages {
+			if of, ok := find(made, pkg.Name); ok {
+				next.Packages[i].Requires = of.Requires
+			}
+		}
+		broken := verify(slices.Concat(p.base.Packages, next.Packages), p.runtime.markers())
+		if len(broken) > 0 {
+			return fmt.Errorf("the packages do not fit together, and nothing was changed: %s", strings.Join(broken[:min(len(broken), 8)], "; "))
+		}
+		return nil
+	}
 	if len(made) > 0 {
-		digest, l, err := c.layer(ctx, p, env, made, progress)
+		digest, l, err := c.layer(ctx, p, env, made, fits, progress)
 		if err != nil {
 			return next, installed, err
 		}
 		if !slices.Contains(next.Layers, digest) {
 			next.Layers = append(next.Layers, digest)
 		}
-		installed.Missing = l.Missing
-		for i, pkg := range next.Packages {
-			if of, ok := find(l.Packages, pkg.Name); ok {
-				next.Packages[i].Requires = of.Requires // the wheel's own word
-			}
-		}
+		installed.Missing, made = l.Missing, l.Packages
 	}
-	set := slices.Concat(p.base.Packages, next.Packages)
-	if broken := verify(set, p.runtime.markers()); len(broken) > 0 {
-		return next, installed, fmt.Errorf("the packages do not fit together, and nothing was changed: %s", strings.Join(broken[:min(len(broken), 8)], "; "))
+	if err := fits(made); err != nil { // once more: the layer may have been there
+		return next, installed, err
 	}
 	if progress != nil {
 		progress("composing the environment")
 	}
-	tree, err := c.store.compose(ctx, p.runtime, slices.Concat(p.base.Layers, next.Layers), set, c.deps(p.runtime))
+	tree, err := c.store.compose(ctx, p.runtime, slices.Concat(p.base.Layers, next.Layers), slices.Concat(p.base.Packages, next.Packages), c.deps(p.runtime))
 	tree.Release()
 	return next, installed, err
 }
 
-// layer makes the layer of what a plan adds.
-func (c *Conversation) layer(ctx context.Context, p *Plan, env Environment, made []Package, progress func(string)) (string, layer, error) {
+// layer makes the layer of what a plan adds, if that fits.
+func (c *Conversation) layer(ctx context.Context, p *Plan, env Environment, made []Package, fits func([]Package) error, progress func(string)) (string, layer, error) {
 	h, ofR := p.runtime.(*rHost)
 	if !ofR {
-		return c.makeLayer(ctx, p.runtime.(*python), made, progress)
+		return c.makeLayer(ctx, p.runtime.(*python), made, fits, progress)
 	}
 	var have *Tree
 	if p.Additive && len(env.Layers) > 0 {
@@ -143,7 +167,7 @@ func (c *Conversation) layer(ctx context.Context, p *Plan, env Environment, made
 		}
 		defer have.Release()
 	}
-	return c.makeRLayer(ctx, h, made, have, progress)
+	return c.makeRLayer(ctx, h, made, have, fits, progress)
 }
 
 // deps are the site directories of the person's that a tree of a runtime has.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"slices"
 )
 
 // Plan resolves what is wanted and says what it would change. It installs nothing. The error is a
@@ -23,10 +26,15 @@ func (c *Conversation) Plan(ctx context.Context, w Want, progress func(string)) 
 	if err != nil {
 		return p, err
 	}
-	if len(p.Decision.Ask) > 0 && c.packages.Approve == "allowlist" {
-		return p, &DeniedError{Reason: fmt.Sprintf(`%s is not on %s.allow, and packages.approve is "allowlist"; the user can add it to the user file`, shortSet(p.Decision.Ask), p.section())}
+	return p, c.refusesToAsk(p.Decision, p.section())
+}
+
+// refusesToAsk is a [*DeniedError] where the user would have to be asked and the configuration wants no questions.
+func (c *Conversation) refusesToAsk(d Decision, section string) error {
+	if len(d.Ask) == 0 || c.packages.Approve != "allowlist" {
+		return nil
 	}
-	return p, nil
+	return &DeniedError{Reason: fmt.Sprintf(`%s is not on %s.allow, and packages.approve is "allowlist"; the user can add it to the user file`, shortSet(d.Ask), section)}
 }
 
 // planPython plans for Python packages.
@@ -66,7 +74,7 @@ func (c *Conversation) planNamedR(ctx context.Context, w Want, progress func(str
 }
 
 // Permitted reports whether a plan needs no question, or was approved on the command line; that approval is
-// then used up. A set that the user denied is a [*DeniedError].
+// used up when the plan has been applied. A set that the user denied is a [*DeniedError].
 func (c *Conversation) Permitted(ctx context.Context, p *Plan) (bool, error) {
 	if len(p.Decision.Ask) == 0 {
 		return true, nil
@@ -80,7 +88,24 @@ func (c *Conversation) Permitted(ctx context.Context, p *Plan) (bool, error) {
 			return false, &DeniedError{Reason: fmt.Sprintf("the user denied exactly this set (request %s)", r.ID)}
 		}
 	}
-	return c.store.takeApproval(ctx, p.Digest)
+	i := slices.IndexFunc(all, func(r Request) bool { return r.Digest == p.Digest && r.State == Approved })
+	if i < 0 {
+		return false, nil
+	}
+	p.approval = all[i].ID
+	return true, nil
+}
+
+// spend uses up the approval that a plan has. The lock of the store is held.
+func (s *Store) spend(p *Plan) error {
+	if p.approval == "" {
+		return nil
+	}
+	err := os.Remove(s.path("requests", p.approval+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the approval %s was used up meanwhile", p.approval)
+	}
+	return err
 }
 
 // Leave leaves a request for the user's answer, or returns the one that waits for this plan already.
@@ -100,6 +125,11 @@ func (p *Plan) Asked() []string {
 		names[i] = a.Name
 	}
 	return names
+}
+
+// Grant is the standing permission that the user gives with "always".
+func (p *Plan) Grant() Grant {
+	return Grant{Environment: p.Want.Environment, Language: p.runtime.language(), Index: p.index, Names: p.Asked()}
 }
 
 // section is the one of the configuration that decides on the packages of a plan.

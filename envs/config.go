@@ -6,9 +6,10 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // Packages is the [packages] section of the configuration. Begin with [DefaultPackages]: Approve has
@@ -114,7 +115,7 @@ func checkEach(key string, entries []string, check func(string) error) []error {
 
 // requirement is a name with extras, version specifiers and a marker, as PEP 508 has them. What makes
 // an installer read something else than its index (options, paths, addresses, "===") does not match.
-var requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?` + // name
+var requirement = pattern.Lazy(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?` + // name
 	`( ?\[[A-Za-z0-9._, -]*\])?` + // extras
 	`( ?(~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+(, ?(~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+)*)?` + // versions
 	`( ?; ?[A-Za-z0-9_.'"<>=!~ ()-]+)?$`) // marker
@@ -123,10 +124,10 @@ func checkRequirement(s string) error { return CheckRequirement(LanguagePython, 
 
 func checkRRequirement(s string) error { return CheckRequirement(LanguageR, s) }
 
-var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[1-9][0-9]{0,4})?$`)
+var hostName = pattern.Lazy(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[1-9][0-9]{0,4})?$`)
 
 func checkHost(s string) error {
-	if len(s) > 253 || !hostName.MatchString(s) {
+	if len(s) > 253 || !hostName().MatchString(s) {
 		return errors.New("not a host name")
 	}
 	return nil

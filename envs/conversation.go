@@ -37,6 +37,7 @@ type Conversation struct {
 
 	id   string
 	lock *filelock.Lock
+	here chan struct{} // holds one while something is installed for this conversation only
 
 	mu    sync.Mutex
 	py    *python
@@ -68,7 +69,7 @@ func Begin(ctx context.Context, o Options) (*Conversation, error) {
 		return nil, errors.New("bug: the workspace would choose the interpreter of environments")
 	}
 	c := &Conversation{
-		store: o.Store, installer: o.Installer, find: o.Find, packages: o.Packages, config: o.Python, mostBytes: o.MostBytes, id: newID(),
+		store: o.Store, installer: o.Installer, find: o.Find, packages: o.Packages, config: o.Python, mostBytes: o.MostBytes, id: newID(), here: make(chan struct{}, 1),
 		bound: binding{Environment: DefaultEnvironment, Extra: Environment{Name: DefaultEnvironment, Language: "python"}},
 	}
 	if c.mostBytes <= 0 {
@@ -177,13 +178,6 @@ func (c *Conversation) Effective(name string) (Environment, error) {
 		env.Python = b.Extra.Python
 	}
 	return env, nil
-}
-
-// Extra lists what the conversation has beside what its environment holds.
-func (c *Conversation) Extra() []Package {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.bound.Extra.Packages)
 }
 
 // Mount gives what runs of an environment see at /env; nil if that is nothing. Release it after the run.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -186,139 +185,63 @@ func (w *world) clean() {
 	}
 }
 
-func TestDeciding(t *testing.T) {
+// While a conversation installs for itself, the environment below changes by another server, and the conversation by a
+// second call: nothing of any of them is lost.
+func TestConversationMeanwhile(t *testing.T) {
 	w := newWorld(t)
-	w.config.Allow, w.config.Deny = []string{"six<1.17"}, []string{"Zope_Interface"}
-	c := w.begin()
-	plan := func(requirement string) (*envs.Plan, error) {
-		return c.Plan(t.Context(), envs.Want{Environment: "default", Requirements: []string{requirement}, Reason: "it is\n\x1b[31mneeded\u202e"}, nil)
-	}
-	var denied *envs.DeniedError
-	if _, err := plan("zope.interface[test]"); !errors.As(err, &denied) || !strings.Contains(err.Error(), "packages.deny") {
-		t.Errorf("what is denied by another spelling: %v", err)
-	}
-	p, err := plan("needs-six")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := p.Asked(); !slices.Equal(got, []string{"needs-six", "six"}) { // six 1.17 is not what is allowed
-		t.Errorf("asked about %q", got)
-	}
-	question := p.Question()
-	for _, want := range []string{"needs-six 1.0", "six 1.17.0", "needed by needs-six", "http://index.test/simple", `environment "default"`, `"it is`} {
-		if !strings.Contains(question, want) {
-			t.Errorf("the question lacks %q:\n%s", want, question)
-		}
-	}
-	if strings.Contains(question, "secret") || strings.ContainsAny(question, "\x1b\u202e") || strings.Contains(question, "is\n\x1b") {
-		t.Errorf("the question holds what it must not:\n%q", question)
-	}
-	if p, err = plan("sixx"); err != nil || p.Decision.Near["sixx"] != "six" || !strings.Contains(p.Question(), "NOT six") {
-		t.Errorf("a name that is easily taken for an allowed one: %v, %+v", err, p.Decision)
-	}
-
-	w.config.Approve = "allowlist"
-	if _, err := w.begin().Plan(t.Context(), envs.Want{Environment: "default", Requirements: []string{"flex"}}, nil); !errors.As(err, &denied) || !strings.Contains(err.Error(), "packages.allow") {
-		t.Errorf("with approve = allowlist: %v", err)
-	}
-	w.config.Approve = "never"
-	if _, err := w.begin().Plan(t.Context(), envs.Want{Environment: "default", Requirements: []string{"six==1.16.0"}}, nil); !errors.As(err, &denied) {
-		t.Errorf("with approve = never: %v", err)
-	}
-	if n := w.installer.Steps("fetch") + w.installer.Steps("install"); n != 0 {
-		t.Errorf("%d steps beyond resolving", n)
-	}
-}
-
-// An approval is good for one set in one environment, once.
-func TestApproving(t *testing.T) {
-	w := newWorld(t)
-	c := w.begin()
-	ctx := t.Context()
-	want := envs.Want{Environment: "default", Requirements: []string{"needs-six"}}
-	plan := func(want envs.Want) *envs.Plan {
+	w.config.Allow = []string{"six", "needs-six", "flex", "sixx", "zope-interface"}
+	c, other := w.begin(), w.begin()
+	plan := func(requirement string) *envs.Plan {
 		t.Helper()
-		p, err := c.Plan(ctx, want, nil)
+		p, err := c.Plan(t.Context(), envs.Want{Environment: "default", Requirements: []string{requirement}, Conversation: true}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	permitted := func(p *envs.Plan) bool {
-		t.Helper()
-		ok, err := c.Permitted(ctx, p)
-		if err != nil {
-			t.Fatal(err)
+	mine, second := plan("needs-six"), plan("flex")
+	meanwhile := sync.OnceValue(func() error {
+		for _, name := range []string{"sixx", "zope-interface"} {
+			if _, _, err := install(other, "default", name); err != nil {
+				return err
+			}
 		}
-		return ok
+		return nil
+	})
+	began := make(chan struct{})
+	var once sync.Once
+	w.installer.Before = func(_ context.Context, step string) error {
+		if step != "install" {
+			return nil
+		}
+		first := false
+		once.Do(func() { first = true })
+		if !first {
+			return nil
+		}
+		close(began)
+		return meanwhile()
 	}
-	p := plan(want)
-	r, err := c.Leave(ctx, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := c.Leave(ctx, p); err != nil || again.ID != r.ID {
-		t.Errorf("the same request twice: %v, %v", again.ID, err)
-	}
-	if permitted(p) {
-		t.Error("permitted while it waits")
-	}
-	if _, err := c.Store().Answer(ctx, r.ID, true, false); err != nil {
-		t.Fatal(err)
-	}
-	if permitted(plan(envs.Want{Environment: "other", Requirements: []string{"needs-six"}})) {
-		t.Error("permitted for another environment")
-	}
-	if permitted(plan(envs.Want{Environment: "default", Requirements: []string{"needs-six"}, Conversation: true})) {
-		t.Error("permitted for a conversation instead")
-	}
-	if permitted(plan(envs.Want{Environment: "default", Requirements: []string{"needs-six", "flex"}})) {
-		t.Error("permitted for a larger set")
-	}
-	// The index changes the wheel under the same version.
-	old := w.installer.Wheels
-	w.installer.Wheels = index()
-	w.installer.Wheels[2].Files["six.py"] = "V = 'evil'\n"
-	if permitted(plan(want)) {
-		t.Error("permitted for another file of the same name")
-	}
-	if _, err := c.Apply(ctx, p, nil); err == nil {
-		t.Error("what was approved was installed from another file")
-	}
-	w.installer.Wheels = old
-	if !permitted(p) || permitted(p) {
-		t.Error("an approval is not used once")
-	}
-	if _, err := c.Apply(ctx, p, nil); err != nil {
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		<-began
+		if _, err := c.Apply(t.Context(), second, nil); !errors.Is(err, envs.ErrChanged) {
+			t.Errorf("what was planned before: %v", err)
+		}
+	})
+	if _, err := c.Apply(t.Context(), mine, nil); err != nil {
 		t.Error(err)
 	}
-
-	p = plan(envs.Want{Environment: "default", Requirements: []string{"flex"}})
-	if r, err = c.Leave(ctx, p); err != nil {
-		t.Fatal(err)
+	calls.Wait()
+	for module, want := range map[string]string{"needs_six": "1.0", "six": "1.17.0", "sixx": "1.0", "Zope.Interface": "5.0", "flex": "none"} {
+		if got := w.sees(c, "default", module); got != want {
+			t.Errorf("the conversation sees %s %s, want %s", module, got, want)
+		}
 	}
-	if _, err := c.Store().Answer(ctx, r.ID, false, false); err != nil {
-		t.Fatal(err)
-	}
-	var denied *envs.DeniedError
-	if _, err := c.Permitted(ctx, p); !errors.As(err, &denied) {
-		t.Errorf("after a denial: %v", err)
-	}
-	if err := c.Store().Grant(ctx, envs.LanguagePython, "default", []string{"flex"}); err != nil {
-		t.Fatal(err)
-	}
-	if p = plan(p.Want); len(p.Decision.Ask) > 0 {
-		t.Errorf("asked in spite of a grant: %v", p.Asked())
-	}
-	grants, err := c.Store().Grants()
-	if err != nil || len(grants) != 1 {
-		t.Fatalf("grants: %v, %v", grants, err)
-	}
-	if err := c.Store().Revoke(ctx, grants[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	if p = plan(p.Want); len(p.Decision.Ask) == 0 {
-		t.Error("not asked although the grant was revoked")
+	for module, want := range map[string]string{"needs_six": "none", "sixx": "1.0", "Zope.Interface": "5.0"} {
+		if got := w.sees(other, "default", module); got != want {
+			t.Errorf("the other one sees %s %s, want %s", module, got, want)
+		}
 	}
 }
 

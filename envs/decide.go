@@ -17,9 +17,9 @@ type Decision struct {
 // decide judges packages of a language by the configuration and the standing grants of their environment. It is
 // pure.
 func decide(language string, packages []Package, config Packages, grants []Grant, environment string) (Decision, error) {
-	key, allowed, denied := "packages", config.Allow, config.Deny
+	key, index, allowed, denied := "packages", config.Index, config.Allow, config.Deny
 	if language == LanguageR {
-		key, allowed, denied = "packages.r", config.R.Allow, config.R.Deny
+		key, index, allowed, denied = "packages.r", config.R.Repo, config.R.Allow, config.R.Deny
 	}
 	allow, err := parseAllIn(language, allowed)
 	if err != nil {
@@ -35,7 +35,7 @@ func decide(language string, packages []Package, config Packages, grants []Grant
 			d.Denied = append(d.Denied, fmt.Sprintf("%s %s (%s.deny has %q)", p.Name, p.Version, key, denied[i]))
 			continue
 		}
-		granted := slices.ContainsFunc(grants, func(g Grant) bool { return g.covers(environment, p) })
+		granted := slices.ContainsFunc(grants, func(g Grant) bool { return g.covers(environment, bareURL(index), p) })
 		if granted || slices.ContainsFunc(allow, p.is) {
 			continue
 		}

@@ -31,6 +31,9 @@ func writeDocument(path string, d document) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(text) >= maxDocument {
+		return fmt.Errorf("what belongs into %s is longer than %d bytes", filepath.Base(path), maxDocument)
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return err

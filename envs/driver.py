@@ -88,6 +88,7 @@ def resolve(request):
 
     status = pip(request, "install", "--dry-run", "--ignore-installed", "--report", "/build/report.json", "-r", "/build/requirements.txt", *index(request), line=collected)
     if status:
+        refusals(request)
         return {"status": status}
     with open("/build/report.json", encoding="utf-8") as f:
         report = json.load(f)
@@ -106,24 +107,48 @@ def resolve(request):
     return {"status": 0, "packages": packages}
 
 
+def ask(request, name):
+    """The index's page of a package, with its type."""
+    import ssl, urllib.parse, urllib.request
+
+    url = request["index"].rstrip("/") + "/" + re.sub(r"[-_.]+", "-", name).lower() + "/"
+    parts = urllib.parse.urlsplit(url)
+    asked = urllib.request.Request(urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])),
+                                   headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"})
+    if "@" in parts.netloc:
+        import base64
+
+        login = urllib.parse.unquote(parts.netloc.rpartition("@")[0])
+        asked.add_unredirected_header("Authorization", "Basic " + base64.b64encode(login.encode()).decode())
+    context = ssl.create_default_context(cafile=request.get("cert") or None) if url.startswith("https:") else None
+    with urllib.request.urlopen(asked, timeout=20, context=context) as r:
+        return r.headers.get("Content-Type", ""), r.read(64 << 20)
+
+
+def refusals(request):
+    """Says which packages the index refused to speak of: pip takes that for there being none."""
+    import urllib.error
+
+    with open("/build/requirements.txt", encoding="utf-8") as f:
+        names = dict.fromkeys(re.match(r"[A-Za-z0-9._-]*", line)[0] for line in f)
+    for name in list(names)[-8:]:  # what is asked for comes last
+        try:
+            if name:
+                ask(request, name)
+        except urllib.error.HTTPError as e:
+            if e.code != 404:
+                print("ERROR: the index answered %d when it was asked for %s" % (e.code, name), file=sys.stderr)
+        except Exception:
+            pass  # pip said so
+
+
 def details(request, name, file):
     """What only the index's page says of a file: its size, and whether it was yanked. A page that can't be had says nothing."""
-    import html, ssl, urllib.parse, urllib.request
+    import html, urllib.parse
 
     wanted = urllib.parse.unquote(file)
-    url = request["index"].rstrip("/") + "/" + re.sub(r"[-_.]+", "-", name).lower() + "/"
     try:
-        parts = urllib.parse.urlsplit(url)
-        asked = urllib.request.Request(urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])),
-                                       headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"})
-        if "@" in parts.netloc:
-            import base64
-
-            login = urllib.parse.unquote(parts.netloc.rpartition("@")[0])
-            asked.add_unredirected_header("Authorization", "Basic " + base64.b64encode(login.encode()).decode())
-        context = ssl.create_default_context(cafile=request.get("cert") or None) if url.startswith("https:") else None
-        with urllib.request.urlopen(asked, timeout=20, context=context) as r:
-            kind, page = r.headers.get("Content-Type", ""), r.read(64 << 20)
+        kind, page = ask(request, name)
         if "json" in kind:
             for f in json.loads(page)["files"]:
                 if f["filename"] == wanted:

@@ -5,9 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // Package is one distribution of an environment: one wheel, or one source archive of R, by its hash.
@@ -39,7 +40,7 @@ func lockLines(packages []Package) []string {
 	return lines
 }
 
-var wheelName = regexp.MustCompile(`^[A-Za-z0-9._+!-]{1,240}\.whl$`)
+var wheelName = pattern.Lazy(`^[A-Za-z0-9._+!-]{1,240}\.whl$`)
 
 // language is that of the package, by its file.
 func (p Package) language() string {
@@ -51,24 +52,28 @@ func (p Package) language() string {
 
 func (p Package) validate() error {
 	if p.language() == LanguageR {
-		if !rName.MatchString(p.Name) || !rVersion.MatchString(p.Version) || !isDigest(p.SHA256) || !rFile.MatchString(p.Wheel) {
+		if !rName().MatchString(p.Name) || !rVersion().MatchString(p.Version) || !isDigest(p.SHA256) || !rFile().MatchString(p.Wheel) {
 			return fmt.Errorf("%q is no R package with a version and a sha256", clip(p.Name, 80))
 		}
 		return nil
 	}
 	switch {
-	case NormalizeName(p.Name) != p.Name || !packageName.MatchString(p.Name):
+	case NormalizeName(p.Name) != p.Name || !packageName().MatchString(p.Name):
 		return fmt.Errorf("%q is not a normalised name", clip(p.Name, 80))
 	case !isDigest(p.SHA256):
 		return fmt.Errorf("%s has no sha256", p.Name)
-	case !wheelName.MatchString(p.Wheel):
+	case !wheelName().MatchString(p.Wheel):
 		return fmt.Errorf("%s has no name of a wheel: %q", p.Name, clip(p.Wheel, 80))
+	case strings.TrimSpace(p.Version) != p.Version:
+		return fmt.Errorf("%s has a version with space around it: %q", p.Name, clip(p.Version, 80))
+	case p.Size < 0:
+		return fmt.Errorf("%s has a size below 0", p.Name)
 	}
 	_, err := ParseVersion(p.Version)
 	return err
 }
 
-var packageName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$`)
+var packageName = pattern.Lazy(`^[a-z0-9]([a-z0-9-]{0,126}[a-z0-9])?$`)
 
 func validateAll(packages []Package) error {
 	seen := map[string]bool{}
@@ -104,11 +109,11 @@ type Environment struct {
 // DefaultEnvironment is the name of the environment that a conversation starts from.
 const DefaultEnvironment = "default"
 
-var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var environmentName = pattern.Lazy(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // CheckName reports a name that an environment can't have.
 func CheckName(name string) error {
-	if !environmentName.MatchString(name) {
+	if !environmentName().MatchString(name) {
 		return fmt.Errorf("%q is not a name of an environment; takes up to 64 of a-z, 0-9, '.', '_' and '-', not beginning with the last three", clip(name, 80))
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // What installs packages, and how it is recognised in the words of a command. It is matched on the
@@ -18,7 +20,7 @@ func UseInstead(found string) string {
 
 // installer is a program that installs, among other things.
 type installer struct {
-	name *regexp.Regexp
+	name func() *regexp.Regexp
 	// known are its subcommands, install those among them that install. Without known the first word that is
 	// no option is the subcommand. Both are words with spaces for subcommands of subcommands.
 	known, install []string
@@ -27,12 +29,14 @@ type installer struct {
 	// always installs, whatever follows.
 	always bool
 	// flags are options that install.
-	flags *regexp.Regexp
+	flags func() *regexp.Regexp
 	// unless are options with which it does not.
 	unless []string
 }
 
-func names(pattern string) *regexp.Regexp { return regexp.MustCompile(`^(?:` + pattern + `)$`) }
+func names(alternatives string) func() *regexp.Regexp {
+	return pattern.Lazy(`^(?:` + alternatives + `)$`)
+}
 
 var installers = []installer{
 	{
@@ -51,8 +55,8 @@ var installers = []installer{
 	{name: names(`dnf|yum|microdnf|zypper`), install: strings.Fields("install in update upgrade groupinstall localinstall reinstall")},
 	{name: names(`apk`), install: strings.Fields("add update upgrade")},
 	{name: names(`brew|snap|flatpak|port`), install: strings.Fields("install upgrade reinstall")},
-	{name: names(`pacman`), flags: regexp.MustCompile(`^-S[a-z]*$`)},
-	{name: names(`dpkg`), flags: regexp.MustCompile(`^(-i|--install)$`)},
+	{name: names(`pacman`), flags: pattern.Lazy(`^-S[a-z]*$`)},
+	{name: names(`dpkg`), flags: pattern.Lazy(`^(-i|--install)$`)},
 	{name: names(`npm|cnpm`), install: strings.Fields("install i in ins inst isntall add ci clean-install install-test it update up upgrade"), unless: []string{"--offline"}},
 	{name: names(`pnpm|bun`), install: strings.Fields("install i add update up dlx"), unless: []string{"--offline"}},
 	{name: names(`yarn`), install: strings.Fields("install add upgrade up"), bare: true, unless: []string{"--offline", "--version", "-v"}},
@@ -65,7 +69,7 @@ func installs(argv []string) string {
 	}
 	name, args := strings.TrimSuffix(path.Base(argv[0]), ".exe"), argv[1:]
 	for _, in := range installers {
-		if in.name.MatchString(name) {
+		if in.name().MatchString(name) {
 			return in.judge(name, args)
 		}
 	}
@@ -80,7 +84,7 @@ func (in installer) judge(name string, args []string) string {
 		return name
 	}
 	if in.flags != nil {
-		if i := slices.IndexFunc(args, in.flags.MatchString); i >= 0 {
+		if i := slices.IndexFunc(args, in.flags().MatchString); i >= 0 {
 			return name + " " + args[i]
 		}
 		return ""
@@ -107,11 +111,11 @@ func (in installer) judge(name string, args []string) string {
 }
 
 // rInstaller matches R code that installs.
-var rInstaller = regexp.MustCompile(`\b(install\.packages|update\.packages|(BiocManager|pak|renv|remotes|devtools|pacman)::+(install|install_[a-z]+|p_load|pkg_install|restore))\s*\(`)
+var rInstaller = pattern.Lazy(`\b(install\.packages|update\.packages|(BiocManager|pak|renv|remotes|devtools|pacman)::+(install|install_[a-z]+|p_load|pkg_install|restore))\s*\(`)
 
 // installsInR says it of R code.
 func installsInR(code string) string {
-	if m := rInstaller.FindStringSubmatch(code); m != nil {
+	if m := rInstaller().FindStringSubmatch(code); m != nil {
 		return m[1]
 	}
 	return ""

@@ -49,8 +49,8 @@ func (s *Store) readLayer(digest string) (layer, error) {
 }
 
 // makeLayer returns the layer of a set, and makes it if it is not there: fetches the wheels that are
-// missing, looks at each, and installs them without a network.
-func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Package, progress func(string)) (digest string, l layer, err error) {
+// missing, looks at each, and installs them without a network if what they say of themselves fits.
+func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Package, fits func([]Package) error, progress func(string)) (digest string, l layer, err error) {
 	return c.layerOf(py, packages, func(w *work) (layer, error) {
 		if py.Pip == "" {
 			return layer{}, errNoPip
@@ -59,6 +59,9 @@ func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Pac
 			return layer{}, err
 		}
 		inspected, err := c.inspect(py, packages)
+		if err == nil {
+			err = fits(inspected)
+		}
 		if err != nil {
 			return layer{}, err
 		}
@@ -155,7 +158,7 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 		if sum != p.SHA256 {
 			return fmt.Errorf("%s is not the file that was decided on: its sha256 is %s", p.Wheel, sum)
 		}
-		if err := c.store.keepWheel(w, file, p); err != nil {
+		if err := c.store.keepWheel(file, p); err != nil {
 			return err
 		}
 	}
@@ -174,16 +177,14 @@ func sizeOf(packages []Package) int64 {
 	return size
 }
 
-// keepWheel moves a wheel to its place, whole or not at all.
-func (s *Store) keepWheel(w *work, file string, p Package) error {
-	dir := filepath.Join(w.dir, "keep-"+p.SHA256)
-	if err := os.Mkdir(dir, 0o755); err != nil {
+// keepWheel moves a wheel to its place, whole or not at all. It may be there under another name, that of another index.
+func (s *Store) keepWheel(file string, p Package) error {
+	place := s.wheelFile(p)
+	err := errors.Join(os.Chmod(file, 0o444), settle(filepath.Dir(file)), os.MkdirAll(filepath.Dir(place), 0o755))
+	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.Chmod(file, 0o444), os.Rename(file, filepath.Join(dir, p.Wheel))); err != nil {
-		return err
-	}
-	return s.commit(dir, filepath.Join("wheels", p.SHA256))
+	return os.Rename(file, place)
 }
 
 // inspect looks at all wheels of a set, and refuses two that install the same file with different

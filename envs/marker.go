@@ -3,9 +3,10 @@ package envs
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // Marker is the condition of a requirement on the interpreter, as in python_version < "3.12".
@@ -27,10 +28,10 @@ var markerVariables = []string{
 	"platform_version", "python_version", "python_full_version", "implementation_name", "implementation_version", "extra",
 }
 
-var markerToken = regexp.MustCompile(`^\s*(?:("[^"\\]*"|'[^'\\]*')|(<=|>=|==|!=|~=|<|>)|([()])|([A-Za-z_][A-Za-z0-9_.]*))`)
+var markerToken = pattern.Lazy(`^\s*(?:("[^"\\]*"|'[^'\\]*')|(<=|>=|==|!=|~=|<|>)|([()])|([A-Za-z_][A-Za-z0-9_.]*))`)
 
-// ParseMarker reads a marker; "" holds everywhere.
-func ParseMarker(s string) (Marker, error) {
+// parseMarker reads a marker; "" holds everywhere.
+func parseMarker(s string) (Marker, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return Marker{}, nil
@@ -40,7 +41,7 @@ func ParseMarker(s string) (Marker, error) {
 	}
 	p := markerParser{}
 	for rest := s; strings.TrimSpace(rest) != ""; {
-		m := markerToken.FindStringSubmatch(rest)
+		m := markerToken().FindStringSubmatch(rest)
 		if m == nil {
 			return Marker{}, fmt.Errorf("the marker can't be read at %q", clip(strings.TrimSpace(rest), 40))
 		}

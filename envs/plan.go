@@ -59,6 +59,9 @@ type Plan struct {
 	base    Environment
 	roots   []string
 	now     []Package
+	// approval is the id of the request by which the user permitted it; "" if nothing had to be asked, or it was asked
+	// otherwise.
+	approval string
 }
 
 // DeniedError says that a set holds what the configuration refuses.

@@ -47,3 +47,20 @@ func TestProgressTexts(t *testing.T) {
 		}
 	}
 }
+
+// What an installer prints of its failure is told by what it says, not by how it begins to.
+func TestComplaint(t *testing.T) {
+	for _, tt := range []struct{ output, want string }{
+		{"Collecting x\nERROR: Could not find x\nERROR: No matching distribution found for x\n", "Could not find x; No matching distribution found for x"},
+		{"ERROR: x\nERROR: x\n", "x"},
+		{"ERROR: Exception:\nTraceback (most recent call last):\n  File \"a\"\npip._vendor.InvalidRequirement: Expected end\n    l\u0435af\n     ^\n", "pip._vendor.InvalidRequirement: Expected end;     l\u0435af;      ^"},
+		{"ERROR: Exception:\nTraceback:\nOSError: [Errno 28] No space left on device\n", "OSError: [Errno 28] No space left on device"},
+		{"Error in library(x) : there is no package called 'x'\n", "Error in library(x) : there is no package called 'x'"},
+		{"killed\n", "killed"},
+		{"", ""},
+	} {
+		if got := complaint(tt.output); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.output, got, tt.want)
+		}
+	}
+}

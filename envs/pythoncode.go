@@ -1,8 +1,9 @@
 package envs
 
 import (
-	"regexp"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // InstallerInPython names the installer that a Python program would run, "" if none is seen. It looks at the
@@ -18,37 +19,37 @@ func InstallerInPython(code string) (found string) {
 
 var (
 	// starter is what starts a program, or pip within the process.
-	starter = regexp.MustCompile(`\b(os\.(?:system|popen|exec[a-z]*|spawn[a-z]*|posix_spawnp?)|subprocess\.[A-Za-z_]+|asyncio\.create_subprocess_(?:exec|shell)|` +
+	starter = pattern.Lazy(`\b(os\.(?:system|popen|exec[a-z]*|spawn[a-z]*|posix_spawnp?)|subprocess\.[A-Za-z_]+|asyncio\.create_subprocess_(?:exec|shell)|` +
 		`sh\.(?:pip3?|python3?)|system|popen|run|call|check_call|check_output|Popen|getoutput|getstatusoutput|execvp?e?|create_subprocess_(?:exec|shell)|pty\.spawn)\s*\(`)
 	// insidePip is pip in this process.
-	insidePip = regexp.MustCompile(`(?m)^\s*(?:import pip\b|from pip\b)|\bpip(?:\._internal)?(?:\.cli)?(?:\.main)?\.main\s*\(|__import__\(\s*["']pip|import_module\(\s*["']pip|run_module\(\s*["']pip`)
+	insidePip = pattern.Lazy(`(?m)^\s*(?:import pip\b|from pip\b)|\bpip(?:\._internal)?(?:\.cli)?(?:\.main)?\.main\s*\(|__import__\(\s*["']pip|import_module\(\s*["']pip|run_module\(\s*["']pip`)
 	// ensure is the module that installs pip.
-	ensure = regexp.MustCompile(`\bensurepip\.(?:bootstrap|_main|_bootstrap)\s*\(`)
+	ensure = pattern.Lazy(`\bensurepip\.(?:bootstrap|_main|_bootstrap)\s*\(`)
 	// magic is what notebooks have.
-	magic = regexp.MustCompile(`(?m)^\s*[!%]\s*(.+)$`)
+	magic = pattern.Lazy(`(?m)^\s*[!%]\s*(.+)$`)
 	// named is a text or list with a name.
-	named = regexp.MustCompile(`(?m)^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:[rbfRBF]{0,2}["'\[(])`)
-	ident = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	named = pattern.Lazy(`(?m)^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:[rbfRBF]{0,2}["'\[(])`)
+	ident = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 func (s *scan) inPython(code string) string {
 	if len(code) > maxScript {
 		return ""
 	}
-	for _, m := range magic.FindAllStringSubmatch(code, 50) {
+	for _, m := range magic().FindAllStringSubmatch(code, 50) {
 		if found := s.script(m[1]); found != "" {
 			return found
 		}
 	}
-	if ensure.MatchString(code) {
+	if ensure().MatchString(code) {
 		return "ensurepip"
 	}
 	values := map[string]pythonValue{}
-	for _, m := range named.FindAllStringSubmatchIndex(code, 200) {
+	for _, m := range named().FindAllStringSubmatchIndex(code, 200) {
 		v, _ := readValue(code[m[1]-1:], true)
 		values[code[m[2]:m[3]]] = v
 	}
-	inPip := insidePip.MatchString(code)
+	inPip := insidePip().MatchString(code)
 	if inPip {
 		for i := range len(code) {
 			if code[i] != '[' {
@@ -65,7 +66,7 @@ func (s *scan) inPython(code string) string {
 			}
 		}
 	}
-	for _, m := range starter.FindAllStringIndex(code, 500) {
+	for _, m := range starter().FindAllStringIndex(code, 500) {
 		if !s.step() {
 			return ""
 		}
@@ -192,7 +193,7 @@ func readAtom(text string, depth int) (pythonValue, string) {
 		switch {
 		case c == ',' || c == ']' || c == ')' || c == '\n' && v.isText && depth == 0 && raw.Len() == 0:
 			v.raw = strings.TrimSpace(raw.String())
-			if ident.MatchString(v.raw) && !v.isText {
+			if ident().MatchString(v.raw) && !v.isText {
 				v.name = v.raw
 			}
 			return v, rest
@@ -201,7 +202,7 @@ func readAtom(text string, depth int) (pythonValue, string) {
 			var text string
 			text, rest = readText(rest)
 			if strings.HasSuffix(prefix, "f") {
-				text = formatted.ReplaceAllStringFunc(text, func(m string) string {
+				text = formatted().ReplaceAllStringFunc(text, func(m string) string {
 					if strings.Contains(m, "executable") {
 						return "python"
 					}
@@ -225,7 +226,7 @@ func readAtom(text string, depth int) (pythonValue, string) {
 	return v, ""
 }
 
-var formatted = regexp.MustCompile(`\{[^{}]*\}`)
+var formatted = pattern.Lazy(`\{[^{}]*\}`)
 
 // readText reads a string literal, with its escapes for what counts here.
 func readText(s string) (text, rest string) {

@@ -84,7 +84,7 @@ func (c *Conversation) r(ctx context.Context) (*rHost, error) {
 	if _, err := h.drive(ctx, c, w, h.step("probe"), nil, h); err != nil {
 		return nil, err
 	}
-	if !rVersion.MatchString(h.Version) || h.Platform == "" || strings.ContainsAny(h.Platform, "/\n") {
+	if !rVersion().MatchString(h.Version) || h.Platform == "" || strings.ContainsAny(h.Platform, "/\n") {
 		return nil, fmt.Errorf("%s does not say what version of R it is", rscript)
 	}
 	c.mu.Lock()

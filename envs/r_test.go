@@ -1,8 +1,12 @@
 package envs
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +22,7 @@ func TestParseRRequirement(t *testing.T) {
 		{"x1 != 2.0", "x1!=2.0", []string{"2.0.1", "1"}, []string{"2.0", "2-0"}},
 		{"x1 (== 1.0)", "x1==1.0", []string{"1.0"}, []string{"1"}},
 	} {
-		r, err := ParseRRequirement(tt.text)
+		r, err := parseRRequirement(tt.text)
 		if err != nil || r.String() != tt.canonical {
 			t.Errorf("%q: %q, %v; want %q", tt.text, r.String(), err, tt.canonical)
 		}
@@ -34,7 +38,7 @@ func TestParseRRequirement(t *testing.T) {
 		"", "x", "1x", "-r", "a b", "a/b", "jsonlite; system('x')", "jsonlite@1.0", "a.", "jsonlite (>= 1.0", "jsonlite >= 1.0)", "jsonlite>=", "jsonlite>=1..2", "jsonlite\n", " jsonlite", "jsonlite ~= 1.0",
 		"https://index.test/x.tar.gz", "github::a/b", "../x", strings.Repeat("a", 200), "j\u0131sonlite",
 	} {
-		if r, err := ParseRRequirement(text); err == nil {
+		if r, err := parseRRequirement(text); err == nil {
 			t.Errorf("%q is taken for %v", text, r)
 		}
 	}
@@ -117,5 +121,84 @@ func TestMD5OfR(t *testing.T) {
 		if err := checkMD5(file, rRow{Name: "x", Version: "1.0", File: "x_1.0.tar.gz", MD5: sum}); (err == nil) != ok {
 			t.Errorf("%q: %v", sum, err)
 		}
+	}
+}
+
+// fakeR plays R for its steps, and a repository of packages without dependencies, all in version 1.0.
+type fakeR struct {
+	names []string
+	steps []string
+}
+
+func (r *fakeR) Run(_ context.Context, s Step) (Outcome, error) {
+	r.steps = append(r.steps, s.Name)
+	build := s.Binds[slices.IndexFunc(s.Binds, func(b Bind) bool { return b.Target == "/build" })].Source
+	answer := `{"version": "4.2.2", "platform": "x86_64-pc-linux-gnu", "library": "/usr/lib/R/lib"}`
+	if s.Name == "resolve" {
+		var index rIndex
+		for _, n := range r.names {
+			index.Packages = append(index.Packages, rRow{Name: n, Version: "1.0", File: n + "_1.0.tar.gz", URL: "https://index.test/" + n + "_1.0.tar.gz"})
+		}
+		text, err := json.Marshal(index)
+		if err != nil {
+			return Outcome{}, err
+		}
+		answer = string(text)
+	}
+	if s.Name == "fetch" {
+		for _, n := range r.names {
+			if err := os.WriteFile(filepath.Join(build, "wheels", n+"_1.0.tar.gz"), []byte(n), 0o644); err != nil {
+				return Outcome{}, err
+			}
+		}
+	}
+	return Outcome{}, os.WriteFile(filepath.Join(build, "answer.json"), []byte(answer), 0o644)
+}
+
+// What the configuration refuses is refused by what the index says of it: nothing of it is fetched.
+func TestRefusedBeforeItIsFetched(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "Rscript"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		approve     string
+		allow, deny []string
+		granted     bool
+		want        string // of the error; "" for none
+	}{
+		{"ask", nil, nil, false, ""}, // the control: the hash that is asked about is of what was fetched
+		{"allowlist", []string{"low"}, nil, false, ""},
+		{"allowlist", nil, nil, true, ""},
+		{"allowlist", nil, nil, false, `low 1.0 is not on packages.r.allow, and packages.approve is "allowlist"`},
+		{"allowlist", []string{"low>=2"}, nil, false, `low 1.0 is not on packages.r.allow`},
+		{"ask", []string{"low"}, []string{"low"}, false, `packages.r.deny has "low"`},
+	} {
+		t.Run(fmt.Sprintf("%s %v %v %t", tt.approve, tt.allow, tt.deny, tt.granted), func(t *testing.T) {
+			store, err := OpenStore(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := DefaultPackages()
+			config.Approve, config.R.Allow, config.R.Deny = tt.approve, tt.allow, tt.deny
+			if tt.granted {
+				if err := store.Grant(t.Context(), Grant{Language: LanguageR, Environment: "default", Index: config.R.Repo, Names: []string{"low"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			host := &fakeR{names: []string{"low"}}
+			c, err := Begin(t.Context(), Options{Store: store, Installer: host, Find: FindOptions{Path: bin}, Packages: config})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, err = c.Plan(t.Context(), Want{Environment: "default", Language: LanguageR, Requirements: []string{"low"}}, nil)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+			if fetched := slices.Contains(host.steps, "fetch"); fetched != (tt.want == "") {
+				t.Errorf("the steps were %q", host.steps)
+			}
+		})
 	}
 }

@@ -55,31 +55,33 @@ func (r *Request) Validate() error {
 
 // checkPackageNames reports what can't be the name of a package of a language.
 func checkPackageNames(language string, names []string) error {
-	pattern := packageName
+	name := packageName()
 	if language == LanguageR {
-		pattern = rName
+		name = rName()
 	}
-	for _, name := range names {
-		if !pattern.MatchString(name) {
-			return fmt.Errorf("%q is not a name of a package", clip(name, 80))
+	for _, n := range names {
+		if !name.MatchString(n) {
+			return fmt.Errorf("%q is not a name of a package", clip(n, 80))
 		}
 	}
 	return nil
 }
 
 // Grant is a standing permission: packages that may be installed into an environment without a question,
-// in whatever version. The user gave it with an answer, and can revoke it.
+// in whatever version, from the index that they were asked about: what has a name in one index is nobody's word for
+// what has it in another. The user gave it with an answer, and can revoke it.
 type Grant struct {
 	ID          string    `json:"id"`
 	Created     time.Time `json:"created"`
 	Environment string    `json:"environment"`
 	Language    string    `json:"language,omitempty"` // "" is Python
+	Index       string    `json:"index,omitempty"`    // without a password
 	Names       []string  `json:"names"`
 }
 
-// covers reports whether a package of an environment is granted.
-func (g Grant) covers(environment string, p Package) bool {
-	return g.Environment == environment && (g.Language == LanguageR) == (p.language() == LanguageR) && slices.Contains(g.Names, p.Name)
+// covers reports whether a package that an index offers to an environment is granted.
+func (g Grant) covers(environment, index string, p Package) bool {
+	return g.Environment == environment && g.Index == index && (g.Language == LanguageR) == (p.language() == LanguageR) && slices.Contains(g.Names, p.Name)
 }
 
 // Validate implements document.
@@ -117,22 +119,6 @@ func (s *Store) Leave(ctx context.Context, r Request) (Request, error) {
 	return r, writeDocument(s.path("requests", r.ID+".json"), &r)
 }
 
-// takeApproval uses up an approved request for a digest, if there is one.
-func (s *Store) takeApproval(ctx context.Context, digest string) (bool, error) {
-	l, err := s.lock(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer l.Unlock()
-	all, err := s.Requests()
-	for _, r := range all {
-		if r.Digest == digest && r.State == Approved {
-			return true, os.Remove(s.path("requests", r.ID+".json"))
-		}
-	}
-	return false, err
-}
-
 // Requests lists the requests, the oldest first. One that is damaged is an error beside the others.
 func (s *Store) Requests() ([]Request, error) {
 	all, err := documents[Request](s.path("requests"))
@@ -166,7 +152,7 @@ func (s *Store) Answer(ctx context.Context, id string, yes, always bool) (Reques
 		r.State = Approved
 	}
 	if yes && always {
-		if err := s.grant(r.Language, r.Environment, r.Names); err != nil {
+		if err := s.grant(Grant{Language: r.Language, Environment: r.Environment, Index: r.Index, Names: r.Names}); err != nil {
 			return r, err
 		}
 	}
@@ -180,19 +166,18 @@ func (s *Store) Grants() ([]Grant, error) {
 	return all, err
 }
 
-// Grant leaves a standing permission.
-func (s *Store) Grant(ctx context.Context, language, environment string, names []string) error {
+// Grant leaves a standing permission, under a new id.
+func (s *Store) Grant(ctx context.Context, g Grant) error {
 	l, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Unlock()
-	return s.grant(language, environment, names)
+	return s.grant(g)
 }
 
-func (s *Store) grant(language, environment string, names []string) error {
-	g := Grant{ID: newID(), Created: time.Now().UTC().Truncate(time.Second), Environment: environment, Language: language, Names: slices.Clone(names)}
-	slices.Sort(g.Names)
+func (s *Store) grant(g Grant) error {
+	g.ID, g.Created, g.Names = newID(), time.Now().UTC().Truncate(time.Second), slices.Sorted(slices.Values(g.Names))
 	return writeDocument(s.path("grants", g.ID+".json"), &g)
 }
 

@@ -3,9 +3,10 @@ package envs
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // Requirement is what PEP 508 calls one, without what would make an installer read anything but its
@@ -22,7 +23,7 @@ type Requirement struct {
 // ParseRequirement reads a requirement. The error says what is wrong with it, and not more than its
 // beginning, since the text may be anything.
 func ParseRequirement(s string) (Requirement, error) {
-	if len(s) > 512 || !requirement.MatchString(s) {
+	if len(s) > 512 || !requirement().MatchString(s) {
 		return Requirement{}, errNoRequirement
 	}
 	return parseRequirement(s)
@@ -30,7 +31,7 @@ func ParseRequirement(s string) (Requirement, error) {
 
 var errNoRequirement = errors.New(`not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`)
 
-var requirementParts = regexp.MustCompile(`^\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;\s*(.*?)\s*)?$`)
+var requirementParts = pattern.Lazy(`^\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;\s*(.*?)\s*)?$`)
 
 // errDirect is what a requirement is that names a place instead of a version.
 var errDirect = errors.New("names an address or a path in place of versions")
@@ -38,7 +39,7 @@ var errDirect = errors.New("names an address or a path in place of versions")
 // parseRequirement reads a requirement of a package's own metadata too, where spellings are older and
 // markers longer.
 func parseRequirement(s string) (Requirement, error) {
-	m := requirementParts.FindStringSubmatch(s)
+	m := requirementParts().FindStringSubmatch(s)
 	if m == nil || len(s) > 4096 {
 		return Requirement{}, errNoRequirement
 	}
@@ -72,7 +73,7 @@ func parseRequirement(s string) (Requirement, error) {
 		r.Specifiers = append(r.Specifiers, spec)
 	}
 	var err error
-	r.Marker, err = ParseMarker(m[4])
+	r.Marker, err = parseMarker(m[4])
 	return r, err
 }
 
@@ -113,12 +114,12 @@ func (r Requirement) Contains(version string) bool {
 	return !slices.ContainsFunc(r.Specifiers, func(s Specifier) bool { return !s.Contains(v) })
 }
 
-var separators = regexp.MustCompile(`[-_.]+`)
+var separators = pattern.Lazy(`[-_.]+`)
 
 // NormalizeName gives the one spelling of a package's name under which it is compared (PEP 503):
 // "Zope.Interface" and "zope_interface" are "zope-interface".
 func NormalizeName(name string) string {
-	return strings.ToLower(separators.ReplaceAllString(name, "-"))
+	return strings.ToLower(separators().ReplaceAllString(name, "-"))
 }
 
 // CheckRequirement reports what is no requirement of a language, [LanguagePython] or [LanguageR].

@@ -16,8 +16,11 @@ const rHave = "/env-r-have"
 
 // makeRLayer returns the layer of a set of R packages, and makes it if it is not there. have is the tree of what
 // the packages are built against beside each other, nil for none.
-func (c *Conversation) makeRLayer(ctx context.Context, h *rHost, packages []Package, have *Tree, progress func(string)) (digest string, l layer, err error) {
+func (c *Conversation) makeRLayer(ctx context.Context, h *rHost, packages []Package, have *Tree, fits func([]Package) error, progress func(string)) (digest string, l layer, err error) {
 	packages = inOrder(packages)
+	if err := fits(packages); err != nil {
+		return "", layer{}, err
+	}
 	return c.layerOf(h, packages, func(w *work) (layer, error) {
 		staging, sources, made := filepath.Join(w.dir, "env"), filepath.Join(w.dir, "wheels"), filepath.Join(w.dir, "layer")
 		if err := errors.Join(os.Mkdir(staging, 0o755), os.Mkdir(sources, 0o755), os.Mkdir(made, 0o755)); err != nil {
@@ -66,7 +69,7 @@ func inOrder(packages []Package) []Package {
 		}
 		seen[p.Name] = true
 		for _, text := range p.Requires {
-			r, err := ParseRRequirement(text)
+			r, err := parseRRequirement(text)
 			if other, ok := find(packages, r.Name); err == nil && ok {
 				visit(other)
 			}

@@ -66,9 +66,20 @@ func (c *Conversation) planR(ctx context.Context, h *rHost, env Environment, w W
 		return nil, err
 	}
 	added := slices.DeleteFunc(slices.Clone(set), func(p Package) bool { return p.SHA256 != "" })
-	decision, err := decide(LanguageR, added, c.packages, nil, w.Environment)
-	if err = errors.Join(err, decision.refusal()); err != nil {
-		return nil, err // before anything of it is fetched
+	// Names and versions are all that is decided on, and the index says them: what is refused is never fetched.
+	grants, err := c.store.Grants()
+	if err != nil {
+		return nil, err
+	}
+	decision, err := decide(LanguageR, added, c.packages, grants, w.Environment)
+	if err == nil {
+		err = decision.refusal()
+	}
+	if err == nil {
+		err = c.refusesToAsk(decision, p.section())
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := c.fetchR(ctx, h, work, fresh, set, progress); err != nil {
 		return nil, err
@@ -120,7 +131,7 @@ func resolveR(index rIndex, asked []Requirement, env Environment, upgrade bool) 
 		}
 		row := index.Packages[i]
 		requires, err := rFields(row.Requires)
-		if err != nil || !rVersion.MatchString(row.Version) || !rFile.MatchString(row.File) {
+		if err != nil || !rVersion().MatchString(row.Version) || !rFile().MatchString(row.File) {
 			return fmt.Errorf("the repository's entry of %s can't be read", row.Name)
 		}
 		p := Package{Name: row.Name, Version: row.Version, Wheel: row.File}
@@ -161,7 +172,7 @@ func resolveR(index rIndex, asked []Requirement, env Environment, upgrade bool) 
 
 func requireAll(requires []string, by string, depth int, choose func(Requirement, string, int) error) error {
 	for _, text := range requires {
-		r, err := ParseRRequirement(text)
+		r, err := parseRRequirement(text)
 		if err == nil {
 			err = choose(r, by, depth+1)
 		}
@@ -212,7 +223,7 @@ func (c *Conversation) fetchR(ctx context.Context, h *rHost, w *work, fresh []rR
 		if set[i].SHA256, set[i].Size, err = hashFile(file); err != nil {
 			return fmt.Errorf("%s %s was not fetched: %w", row.Name, row.Version, err)
 		}
-		if err := c.store.keepWheel(w, file, set[i]); err != nil {
+		if err := c.store.keepWheel(file, set[i]); err != nil {
 			return err
 		}
 	}

@@ -3,10 +3,11 @@ package envs
 import (
 	"cmp"
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // Languages of environments.
@@ -17,19 +18,19 @@ const (
 
 var (
 	// rName is what R takes for the name of a package (Writing R Extensions, 1.1.1). Case counts.
-	rName        = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.]{0,125}[A-Za-z0-9]$`)
-	rVersion     = regexp.MustCompile(`^[0-9]{1,9}(?:[.-][0-9]{1,9}){0,20}$`)
-	rRequirement = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9.]*[A-Za-z0-9]) ?(?:(\()? ?(>=|<=|==|!=|>|<) ?([0-9][0-9.-]*)(\))?)?$`)
-	rFile        = regexp.MustCompile(`^[A-Za-z0-9._-]{1,240}\.tar\.gz$`)
+	rName        = pattern.Lazy(`^[A-Za-z][A-Za-z0-9.]{0,125}[A-Za-z0-9]$`)
+	rVersion     = pattern.Lazy(`^[0-9]{1,9}(?:[.-][0-9]{1,9}){0,20}$`)
+	rRequirement = pattern.Lazy(`^([A-Za-z][A-Za-z0-9.]*[A-Za-z0-9]) ?(?:(\()? ?(>=|<=|==|!=|>|<) ?([0-9][0-9.-]*)(\))?)?$`)
+	rFile        = pattern.Lazy(`^[A-Za-z0-9._-]{1,240}\.tar\.gz$`)
 )
 
 var errNoRRequirement = errors.New(`not a requirement: a name of an R package, with a version if any, as in "jsonlite" or "jsonlite>=1.8"`)
 
-// ParseRRequirement reads what R packages call a dependency, "jsonlite" or "jsonlite (>= 1.8)", and the same
+// parseRRequirement reads what R packages call a dependency, "jsonlite" or "jsonlite (>= 1.8)", and the same
 // without the brackets. The error does not repeat the text, which may be anything.
-func ParseRRequirement(s string) (Requirement, error) {
-	m := rRequirement.FindStringSubmatch(s)
-	if m == nil || !rName.MatchString(m[1]) || (m[2] == "") != (m[5] == "") || m[4] != "" && !rVersion.MatchString(m[4]) {
+func parseRRequirement(s string) (Requirement, error) {
+	m := rRequirement().FindStringSubmatch(s)
+	if m == nil || !rName().MatchString(m[1]) || (m[2] == "") != (m[5] == "") || m[4] != "" && !rVersion().MatchString(m[4]) {
 		return Requirement{}, errNoRRequirement
 	}
 	r := Requirement{Name: m[1], ofR: true}
@@ -42,7 +43,7 @@ func ParseRRequirement(s string) (Requirement, error) {
 // parseIn reads a requirement of a language.
 func parseIn(language, s string) (Requirement, error) {
 	if language == LanguageR {
-		return ParseRRequirement(s)
+		return parseRRequirement(s)
 	}
 	return ParseRequirement(s)
 }
@@ -55,7 +56,7 @@ func rFields(fields string) ([]Requirement, error) {
 		if text == "" || text == "R" || strings.HasPrefix(text, "R (") || strings.HasPrefix(text, "R(") {
 			continue // the index was asked for what this R takes
 		}
-		r, err := ParseRRequirement(text)
+		r, err := parseRRequirement(text)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +80,7 @@ func compareR(a, b string) int {
 
 // containsR reports whether a version satisfies all specifiers.
 func (r Requirement) containsR(version string) bool {
-	if !rVersion.MatchString(version) {
+	if !rVersion().MatchString(version) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Specifiers, func(s Specifier) bool {

@@ -2,20 +2,21 @@ package envs
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"airlock/internal/pattern"
 )
 
-// wrappers run the command that follows their options. The pattern is of options that take a word.
-var wrappers = map[string]*regexp.Regexp{
-	"sudo": regexp.MustCompile(`^-[ugpCTDhRrt]$`), "doas": regexp.MustCompile(`^-[uC]$`), "command": nil, "builtin": nil, "exec": regexp.MustCompile(`^-a$`),
-	"nohup": nil, "setsid": nil, "time": regexp.MustCompile(`^-[of]$`), "nice": regexp.MustCompile(`^-n$`), "ionice": regexp.MustCompile(`^-[cn]$`),
-	"stdbuf": regexp.MustCompile(`^-[ioe]$`), "env": regexp.MustCompile(`^-[uC]$`), "xargs": regexp.MustCompile(`^-[aEIiLlnPsd]$`), "timeout": regexp.MustCompile(`^-[ks]$`),
-	"chroot": nil, "unbuffer": nil, "fakeroot": nil, "busybox": nil, "then": nil, "taskset": regexp.MustCompile(`^-[cp]$`), "parallel": regexp.MustCompile(`^-[jS]$`),
-	"unshare": nil, "setpriv": nil, "chronic": nil, "catchsegv": nil, "strace": regexp.MustCompile(`^-[oe]$`), "script": nil, "watch": regexp.MustCompile(`^-n$`),
+// wrappers run the command that follows their options. With each stand the letters of its options that take a word.
+var wrappers = map[string]string{
+	"sudo": "ugpCTDhRrt", "doas": "uC", "command": "", "builtin": "", "exec": "a",
+	"nohup": "", "setsid": "", "time": "of", "nice": "n", "ionice": "cn",
+	"stdbuf": "ioe", "env": "uC", "xargs": "aEIiLlnPsd", "timeout": "ks",
+	"chroot": "", "unbuffer": "", "fakeroot": "", "busybox": "", "then": "", "taskset": "cp", "parallel": "jS",
+	"unshare": "", "setpriv": "", "chronic": "", "catchsegv": "", "strace": "oe", "script": "", "watch": "n",
 }
 
 // operandsBefore is how many words stand between a wrapper's options and its command.
@@ -25,8 +26,8 @@ var (
 	shellName   = names(`(?:ba|da|z|k|a|mk|r|fi)?sh`)
 	pythonName  = names(`(?:python|pypy)[0-9.]*`)
 	rProgram    = names(`R|Rscript|littler|r`)
-	assignment  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
-	shellOption = regexp.MustCompile(`^-[A-Za-z]*c$`)
+	assignment  = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	shellOption = pattern.Lazy(`^-[A-Za-z]*c$`)
 )
 
 // argv looks at the words of a command that was expanded, and at the input that it is known to get.
@@ -35,7 +36,7 @@ func (s *scan) argv(argv []string, input string) string {
 	if !ok {
 		return ""
 	}
-	for len(argv) > 0 && (argv[0] == "" || assignment.MatchString(argv[0])) {
+	for len(argv) > 0 && (argv[0] == "" || assignment().MatchString(argv[0])) {
 		argv = argv[1:]
 	}
 	if len(argv) == 0 {
@@ -67,11 +68,11 @@ func (s *scan) argv(argv []string, input string) string {
 		return inner.script(strings.Join(args, " "))
 	case name == "trap" && len(args) > 0:
 		return inner.script(args[0])
-	case shellName.MatchString(name):
+	case shellName().MatchString(name):
 		return inner.shell(args, input)
-	case pythonName.MatchString(name):
+	case pythonName().MatchString(name):
 		return inner.python(args, input)
-	case rProgram.MatchString(name):
+	case rProgram().MatchString(name):
 		return inner.r(args, input)
 	case name == "find":
 		for i, a := range args {
@@ -108,7 +109,7 @@ func quoteAll(words []string) []string {
 }
 
 // wrapped looks at what a wrapper runs.
-func (s *scan) wrapped(name string, args []string, takes *regexp.Regexp, input string) string {
+func (s *scan) wrapped(name string, args []string, takes string, input string) string {
 	skip := operandsBefore[name]
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -123,9 +124,9 @@ func (s *scan) wrapped(name string, args []string, takes *regexp.Regexp, input s
 			return "" // only asks
 		case a == "--":
 			return s.argv(args[i+1:], input)
-		case takes != nil && takes.MatchString(a):
+		case len(a) == 2 && a[0] == '-' && strings.Contains(takes, a[1:]):
 			i++
-		case strings.HasPrefix(a, "-") || assignment.MatchString(a):
+		case strings.HasPrefix(a, "-") || assignment().MatchString(a):
 		case skip > 0:
 			skip--
 		default:
@@ -146,7 +147,7 @@ func (s *scan) wrapped(name string, args []string, takes *regexp.Regexp, input s
 func (s *scan) shell(args []string, input string) string {
 	for i, a := range args {
 		switch {
-		case shellOption.MatchString(a) && i+1 < len(args):
+		case shellOption().MatchString(a) && i+1 < len(args):
 			inner, ok := s.nested(nil)
 			if !ok {
 				return ""
@@ -166,7 +167,7 @@ func (s *scan) shell(args []string, input string) string {
 	return s.script(input)
 }
 
-var pythonModule = regexp.MustCompile(`^-[A-Za-z]*m(.*)$`)
+var pythonModule = pattern.Lazy(`^-[A-Za-z]*m(.*)$`)
 
 // python looks at what Python is given: a module, a text, a program that is pip, or its input.
 func (s *scan) python(args []string, input string) string {
@@ -176,15 +177,15 @@ func (s *scan) python(args []string, input string) string {
 		switch {
 		case a == "-X" || a == "-W" || a == "--check-hash-based-pycs":
 			i++
-		case shellOption.MatchString(a) && len(rest) > 0:
+		case shellOption().MatchString(a) && len(rest) > 0:
 			return s.pythonCode(rest[0], rest[1:])
 		case strings.HasPrefix(a, "-c") && len(a) > 2:
 			return s.pythonCode(a[2:], rest)
 		case a == "-":
 			return s.pythonCode(input, rest)
 		case strings.HasPrefix(a, "--"):
-		case pythonModule.MatchString(a):
-			module := pythonModule.FindStringSubmatch(a)[1]
+		case pythonModule().MatchString(a):
+			module := pythonModule().FindStringSubmatch(a)[1]
 			if module == "" && len(rest) > 0 {
 				module, rest = rest[0], rest[1:]
 			}

@@ -9,9 +9,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // Installer runs the steps of an installation, each in a sandbox that ends with it: this package runs
@@ -163,18 +164,18 @@ func (e *StepError) Error() string {
 }
 
 // errorLine is how pip, Python and R begin to say what went wrong.
-var errorLine = regexp.MustCompile(`^(?:(?:ERROR|error|[A-Za-z.]*Error):|Error (?:in .{1,200}?)?:) ?`)
+var errorLine = pattern.Lazy(`^(?:(?:ERROR|error|[A-Za-z.]*Error):|Error (?:in .{1,200}?)?:) ?`)
 
 // complaint picks from what an installer printed what it says went wrong.
 func complaint(output string) string {
 	var said []string
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
-		if m := errorLine.FindString(line); m != "" {
+		if m := errorLine().FindString(line); m != "" {
 			if strings.HasPrefix(strings.ToLower(m), "error:") {
 				line = strings.TrimPrefix(line, m)
 			}
-			if !slices.Contains(said, line) {
+			if line != "Exception:" && !slices.Contains(said, line) { // what pip failed of stands at the end of what follows
 				said = append(said, line)
 			}
 		}

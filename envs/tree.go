@@ -1,6 +1,7 @@
 package envs
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -282,14 +283,29 @@ func (s *Store) ownerOf(layers []string, name, site, from string) string {
 		}
 		records, _ := filepath.Glob(filepath.Join(root, site, "*.dist-info", "RECORD"))
 		for _, record := range records {
-			text, _ := os.ReadFile(record)
-			for line := range strings.Lines(string(text)) {
-				file, _, _ := strings.Cut(line, ",")
-				if filepath.ToSlash(filepath.Join(site, strings.Trim(file, `"`))) == name {
-					return strings.TrimSuffix(filepath.Base(filepath.Dir(record)), ".dist-info")
-				}
+			if recorded(record, func(file string) bool { return filepath.ToSlash(filepath.Join(site, file)) == name }) {
+				return strings.TrimSuffix(filepath.Base(filepath.Dir(record)), ".dist-info")
 			}
 		}
 	}
 	return "a package that is installed"
+}
+
+// maxRecord bounds what is read of a package's record of its files.
+const maxRecord = 32 << 20
+
+// recorded reports whether a record names a file.
+func recorded(record string, is func(file string) bool) bool {
+	f, err := openRegular(record)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(io.LimitReader(f, maxRecord)); lines.Scan(); {
+		file, _, _ := strings.Cut(lines.Text(), ",")
+		if is(strings.Trim(file, `"`)) {
+			return true
+		}
+	}
+	return false
 }

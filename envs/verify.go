@@ -39,7 +39,7 @@ func verify(set []Package, markers map[string]string) []string {
 // requirement reads one of those that the package's own metadata names.
 func (p Package) requirement(text string) (Requirement, error) {
 	if p.language() == LanguageR {
-		return ParseRRequirement(text)
+		return parseRRequirement(text)
 	}
 	return parseRequirement(text)
 }

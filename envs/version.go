@@ -3,10 +3,11 @@ package envs
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // Version is a version as PEP 440 has them, and ordered as that says.
@@ -20,7 +21,7 @@ type Version struct {
 	local   string
 }
 
-var versionForm = regexp.MustCompile(`(?i)^v?(?:([0-9]{1,9})!)?([0-9]{1,9}(?:\.[0-9]{1,9}){0,30})` +
+var versionForm = pattern.Lazy(`(?i)^v?(?:([0-9]{1,9})!)?([0-9]{1,9}(?:\.[0-9]{1,9}){0,30})` +
 	`(?:[-_.]?(alpha|beta|preview|pre|a|b|c|rc)[-_.]?([0-9]{0,9}))?` +
 	`(?:-([0-9]{1,9})|[-_.]?(post|rev|r)[-_.]?([0-9]{0,9}))?` +
 	`(?:[-_.]?(dev)[-_.]?([0-9]{0,9}))?` +
@@ -28,7 +29,7 @@ var versionForm = regexp.MustCompile(`(?i)^v?(?:([0-9]{1,9})!)?([0-9]{1,9}(?:\.[
 
 // ParseVersion reads a version in any of the spellings that PEP 440 takes for it.
 func ParseVersion(s string) (Version, error) {
-	m := versionForm.FindStringSubmatch(strings.TrimSpace(s))
+	m := versionForm().FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
 		return Version{}, fmt.Errorf("%q is not a version", clip(s, 80))
 	}

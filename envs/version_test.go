@@ -104,7 +104,7 @@ func TestMarkers(t *testing.T) {
 		`os.name == "posix"`:      true,
 		`python_version ~= "3.8"`: true,
 	} {
-		m, err := ParseMarker(marker)
+		m, err := parseMarker(marker)
 		if err != nil {
 			t.Errorf("%s: %v", marker, err)
 			continue
@@ -114,7 +114,7 @@ func TestMarkers(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"python_version", `python_version <`, `nothing == "x"`, `(os_name == "x"`, `os_name == "x" os_name`, `os_name === "x"`, `__import__("os")`} {
-		if _, err := ParseMarker(bad); err == nil {
+		if _, err := parseMarker(bad); err == nil {
 			t.Errorf("%q was read", bad)
 		}
 	}

@@ -3,17 +3,19 @@ package envs
 import (
 	"archive/zip"
 	"bufio"
+	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"airlock/internal/pattern"
 	"airlock/internal/units"
 )
 
@@ -53,19 +55,32 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	refuse := func(format string, args ...any) error {
 		return &WheelError{Wheel: p.Wheel, Why: fmt.Sprintf(format, args...)}
 	}
-	z, err := zip.OpenReader(file)
+	archive, err := openRegular(file)
+	if err != nil {
+		return nil, err
+	}
+	defer archive.Close()
+	info, err := archive.Stat()
+	if err != nil {
+		return nil, err
+	}
+	limited := &directoryReader{ReaderAt: archive, left: maxDirectory}
+	z, err := zip.NewReader(limited, info.Size())
+	if errors.Is(err, errDirectory) {
+		return nil, refuse("the names of its members take more than %s", units.Size(maxDirectory).Rounded())
+	}
 	if errors.Is(err, zip.ErrInsecurePath) {
 		err = nil // said below, with the name
 	}
 	if err != nil {
 		return nil, refuse("it is no zip archive: %v", err)
 	}
-	defer z.Close()
+	limited.left = -1
 	if len(z.File) > maxMembers {
 		return nil, refuse("it has %d members", len(z.File))
 	}
 	w := &wheel{Files: map[string]uint32{}}
-	info := ""
+	dist := "" // the directory of its metadata
 	for _, f := range z.File {
 		if err := checkMember(f); err != nil {
 			return nil, refuse("%v", err)
@@ -88,16 +103,16 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 		}
 		w.Files[target] = f.CRC32
 		if dir, name := path.Split(f.Name); name == "METADATA" && strings.HasSuffix(dir, ".dist-info/") && strings.Count(dir, "/") == 1 {
-			if info != "" {
+			if dist != "" {
 				return nil, refuse("it has several .dist-info directories")
 			}
-			info = dir
+			dist = dir
 		}
 	}
-	if info == "" {
+	if dist == "" {
 		return nil, refuse("it has no metadata")
 	}
-	metadata, err := readMember(&z.Reader, info+"METADATA")
+	metadata, err := readMember(z, dist+"METADATA")
 	if err != nil {
 		return nil, refuse("its metadata can't be read: %v", err)
 	}
@@ -105,13 +120,13 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	if NormalizeName(w.Name) != p.Name || !sameVersion(w.Version, p.Version) {
 		return nil, refuse("it says that it is %s %s", clip(w.Name, 80), clip(w.Version, 80))
 	}
-	scripts, err := readMember(&z.Reader, info+"entry_points.txt")
+	scripts, err := readMember(z, dist+"entry_points.txt")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, refuse("its entry points can't be read: %v", err)
 	}
 	for _, name := range entryPoints(scripts) {
 		target := path.Join("bin", name)
-		if name != path.Base(name) || isSkeleton(target) || !scriptName.MatchString(name) {
+		if name != path.Base(name) || isSkeleton(target) || !scriptName().MatchString(name) {
 			return nil, refuse("it would make a command %q", name)
 		}
 		w.Files[target] = crcOf(scripts)
@@ -119,7 +134,30 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	return w, nil
 }
 
-var scriptName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
+// maxDirectory bounds the names of a wheel's members, with what belongs to each: they are read into memory at once.
+const maxDirectory = 24 << 20
+
+var errDirectory = errors.New("the directory of the archive is too large")
+
+// directoryReader is an archive of which only so many bytes can be read.
+type directoryReader struct {
+	io.ReaderAt
+	left int // -1 for no bound
+}
+
+// ReadAt implements [io.ReaderAt].
+func (r *directoryReader) ReadAt(p []byte, off int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(p, off)
+	if r.left >= 0 {
+		if n > r.left {
+			return 0, errDirectory
+		}
+		r.left -= n
+	}
+	return n, err
+}
+
+var scriptName = pattern.Lazy(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 
 // crcOf tells entry points of two wheels apart; equal ones are no collision.
 func crcOf(text string) uint32 {
@@ -139,6 +177,9 @@ func checkMember(f *zip.File) error {
 	if !fs.ValidPath(name) || name == "." || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) || len(name) > 1024 {
 		return fmt.Errorf("the name of a member leads out of it, or is none: %q", clip(f.Name, 200))
 	}
+	if other := unicodeName(f); other != "" && other != f.Name {
+		return fmt.Errorf("the member %q has the name %q as well", clip(f.Name, 200), clip(other, 200))
+	}
 	mode := f.Mode()
 	switch {
 	case mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
@@ -147,6 +188,22 @@ func checkMember(f *zip.File) error {
 		return fmt.Errorf("the member %q is a %s", f.Name, kindOf(mode))
 	}
 	return nil
+}
+
+// unicodeName is the name that a member has beside its own, which Python takes in place of that since 3.12; "" if it
+// has none. (The extra field 0x7075 of APPNOTE.TXT, 4.6.9: a version, a checksum of the other name, and the name.)
+func unicodeName(f *zip.File) string {
+	for extra := f.Extra; len(extra) >= 4; {
+		id, size := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
+		if extra = extra[4:]; size > len(extra) {
+			return ""
+		}
+		if id == 0x7075 && size > 5 {
+			return string(extra[5:size])
+		}
+		extra = extra[size:]
+	}
+	return ""
 }
 
 func kindOf(mode fs.FileMode) string {
@@ -186,10 +243,10 @@ func installed(name, site string) (string, error) {
 	return "", fmt.Errorf("the member %q belongs nowhere", clip(name, 200))
 }
 
-var skeletonName = regexp.MustCompile(`^(pyvenv\.cfg|lib64(/.*)?|bin/(python|pypy)[0-9.]*)$`)
+var skeletonName = pattern.Lazy(`^(pyvenv\.cfg|lib64(/.*)?|bin/(python|pypy)[0-9.]*)$`)
 
 // isSkeleton reports the paths that make a directory an environment.
-func isSkeleton(name string) bool { return skeletonName.MatchString(name) }
+func isSkeleton(name string) bool { return skeletonName().MatchString(name) }
 
 func readMember(z *zip.Reader, name string) (string, error) {
 	i := slices.IndexFunc(z.File, func(f *zip.File) bool { return f.Name == name })
@@ -217,9 +274,9 @@ func (w *wheel) readMetadata(text string) {
 		value = strings.TrimSpace(value)
 		switch strings.ToLower(key) {
 		case "name":
-			w.Name = value
+			w.Name = cmp.Or(w.Name, value) // the first is what Python reads
 		case "version":
-			w.Version = value
+			w.Version = cmp.Or(w.Version, value)
 		case "requires-dist":
 			w.Requires = append(w.Requires, value)
 		}
@@ -232,7 +289,7 @@ func entryPoints(text string) []string {
 	section := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
+		if strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") { // as importlib.metadata reads it
 			section = strings.Trim(line, "[] ")
 			continue
 		}

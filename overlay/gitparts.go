@@ -1,9 +1,10 @@
 package overlay
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // gitPart is what a path in a git directory is to the state of the repository.
@@ -44,7 +45,7 @@ func isGitLock(rel string) bool {
 
 // newObjects are the paths of what git adds to the objects of a repository: a file of one object, a
 // directory of such, and the files of a pack.
-var newObjects = regexp.MustCompile(`^objects/([0-9a-f]{2}(/[0-9a-f]{38}([0-9a-f]{24})?)?|pack/pack-[0-9a-f]{40}([0-9a-f]{24})?\.(pack|idx|rev))$`)
+var newObjects = pattern.Lazy(`^objects/([0-9a-f]{2}(/[0-9a-f]{38}([0-9a-f]{24})?)?|pack/pack-[0-9a-f]{40}([0-9a-f]{24})?\.(pack|idx|rev))$`)
 
 // unitPath returns the path of a unit's git directory as the walk spells it.
 func unitPath(unit string) string {

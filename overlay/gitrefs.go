@@ -1,17 +1,17 @@
 package overlay
 
 import (
-	"regexp"
 	"strings"
 
 	"airlock/internal/gitconfig"
+	"airlock/internal/pattern"
 )
 
-var objectName = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+var objectName = pattern.Lazy(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // directRef returns the object that the text of a loose ref names, "" where it is a symbolic ref or none.
 func directRef(text string) string {
-	if text = strings.TrimSpace(text); objectName.MatchString(text) {
+	if text = strings.TrimSpace(text); objectName().MatchString(text) {
 		return text
 	}
 	return ""
@@ -32,10 +32,10 @@ func packedRefs(text string) (refs map[string]string, whole bool) {
 		line = strings.TrimSuffix(line, "\n")
 		object, name, _ := strings.Cut(line, " ")
 		switch {
-		case objectName.MatchString(object) && gitconfig.ValidRef(name):
+		case objectName().MatchString(object) && gitconfig.ValidRef(name):
 			refs[name] = object
 		case strings.HasPrefix(line, "#"):
-		case strings.HasPrefix(line, "^") && objectName.MatchString(line[1:]):
+		case strings.HasPrefix(line, "^") && objectName().MatchString(line[1:]):
 		default:
 			whole = false
 		}

@@ -2,8 +2,9 @@ package overlay
 
 import (
 	"io"
-	"regexp"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // A rebase that is not finished has a list of what it is still to do, commands to run included:
@@ -12,7 +13,7 @@ import (
 // todoLimit is how much of such a list is looked through, in bytes. A longer one is withheld.
 const todoLimit = 1 << 20
 
-var todoCommand = regexp.MustCompile(`(?m)^[ \t]*(exec|x)([ \t\r]|$)`)
+var todoCommand = pattern.Lazy(`(?m)^[ \t]*(exec|x)([ \t\r]|$)`)
 
 // isTodo reports whether a path in a git directory could be such a list.
 func isTodo(path string) bool {
@@ -31,7 +32,7 @@ func (c *collector) todoRuns(e entry) (string, error) {
 	if err != nil {
 		return "", c.upper.fail("read", e.path, err)
 	}
-	if len(text) > todoLimit || todoCommand.Match(text) {
+	if len(text) > todoLimit || todoCommand().Match(text) {
 		return whyProtected + ": git rebase --continue would run a command", nil
 	}
 	return "", nil

@@ -125,7 +125,7 @@ func (u *gitUnit) keepObjects(why string) error {
 	lost := false
 	for _, ch := range u.changes {
 		part := u.part(ch)
-		if ch.kind == put && ch.host.kind == absent && newObjects.MatchString(inUnit(u.name, ch.path)) {
+		if ch.kind == put && ch.host.kind == absent && newObjects().MatchString(inUnit(u.name, ch.path)) {
 			ch.conflict = false
 			kept = append(kept, ch)
 			continue

@@ -124,7 +124,7 @@ func objectsFirst(changes []change) (objects, rest []change) {
 	for _, ch := range changes {
 		rel := inUnit(ch.unit, ch.path)
 		switch {
-		case ch.unit == "" || ch.kind != put || ch.conflict || ch.host.kind != absent || !newObjects.MatchString(rel):
+		case ch.unit == "" || ch.kind != put || ch.conflict || ch.host.kind != absent || !newObjects().MatchString(rel):
 			rest = append(rest, ch)
 		case strings.HasSuffix(rel, ".idx"):
 			indexes = append(indexes, ch)

@@ -2,14 +2,15 @@ package overlay
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/pattern"
 )
 
 // serverName is what a server calls its directory: its process, and a random number.
-var serverName = regexp.MustCompile(`^[0-9]+-[0-9a-f]{16}$`)
+var serverName = pattern.Lazy(`^[0-9]+-[0-9a-f]{16}$`)
 
 // ours makes sure that everything in BASE is of the kind that we leave there: a directory of that name can be
 // someone else's, above all in a workspace, and nothing in it is to be swept.
@@ -21,7 +22,7 @@ func (s *scratch) ours() error {
 	for _, name := range names {
 		switch {
 		case name == "lock", name == ".gitignore", name == historyName, name == waitingName:
-		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName.MatchString(name):
+		case strings.HasPrefix(name, interruptedPrefix), strings.HasPrefix(name, probePrefix), serverName().MatchString(name):
 		default:
 			return fmt.Errorf("%s is there and not airlock's own: %s is in it", Quote(s.base.path), Quote(name))
 		}
@@ -51,7 +52,7 @@ func deadServers(base *tree, do func(server *tree, name string) error) error {
 		return err
 	}
 	for _, name := range names {
-		if !serverName.MatchString(name) {
+		if !serverName().MatchString(name) {
 			continue
 		}
 		server, err := base.sub(name)

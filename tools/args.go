@@ -8,11 +8,11 @@ import (
 	"math/big"
 	"path"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"airlock/internal/pattern"
 	"airlock/internal/spelling"
 )
 
@@ -72,7 +72,7 @@ func problemsOf(errs ...error) error {
 
 func unknownArg(name string, known []string) string {
 	shown := name
-	if !plainName.MatchString(name) {
+	if !plainName().MatchString(name) {
 		shown = strconv.QuoteToASCII(firstChars(name, 64))
 	}
 	if near := spelling.Nearest(name, known); near != "" {
@@ -81,7 +81,7 @@ func unknownArg(name string, known []string) string {
 	return fmt.Sprintf("%s: unknown argument; there are %s", shown, list(known))
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var plainName = pattern.Lazy(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // read puts a value that is not null where it belongs.
 func (f field) read(value json.RawMessage, into reflect.Value) error {
@@ -164,7 +164,7 @@ func (f field) readNumber(value json.RawMessage) (int64, error) {
 		text = strings.TrimSpace(s)
 	}
 	// The text is bounded before it becomes a number: 1e999999999 has that many digits.
-	r, ok := new(big.Rat), decimal.MatchString(text)
+	r, ok := new(big.Rat), decimal().MatchString(text)
 	if ok {
 		r, ok = r.SetString(text)
 	}
@@ -178,7 +178,7 @@ func (f field) readNumber(value json.RawMessage) (int64, error) {
 	return n, nil
 }
 
-var decimal = regexp.MustCompile(`^-?[0-9]{1,18}(\.[0-9]{1,18})?([eE]\+?[0-9])?$`)
+var decimal = pattern.Lazy(`^-?[0-9]{1,18}(\.[0-9]{1,18})?([eE]\+?[0-9])?$`)
 
 func (f field) bounds() string {
 	if f.max > 0 {
@@ -219,7 +219,7 @@ func checkInside(name, p string) error {
 // checkEnv reports names that a shell could not use, and that exec would take for something else.
 func checkEnv(env map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if !envName.MatchString(name) {
+		if !envName().MatchString(name) {
 			return fmt.Errorf("env: %s is not a name of a variable; takes letters, digits and _, not beginning with a digit",
 				strconv.QuoteToASCII(firstChars(name, 64)))
 		}
@@ -227,4 +227,4 @@ func checkEnv(env map[string]string) error {
 	return nil
 }
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -197,7 +197,7 @@ func (c *packageCall) answered(req mcp.CallToolRequest) (task, *Result) {
 	c.request.Want = plan.Want
 	return c.task(func(ctx context.Context, _ *job) Result {
 		if content["always"] == true {
-			if err := c.conversation.Store().Grant(ctx, plan.Want.Language, plan.Want.Environment, plan.Asked()); err != nil {
+			if err := c.conversation.Store().Grant(ctx, plan.Grant()); err != nil {
 				return c.failed(ctx, err)
 			}
 		}

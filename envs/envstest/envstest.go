@@ -110,6 +110,8 @@ type Installer struct {
 	Wheels []Wheel
 	// Before is called with the name of each step, and can fail it. ctx ends with the step.
 	Before func(ctx context.Context, step string) error
+	// NoPip has the interpreter say that it has no pip.
+	NoPip bool
 
 	mu    sync.Mutex
 	steps map[string]int
@@ -154,8 +156,12 @@ func (i *Installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error) 
 	var out envs.Outcome
 	switch s.Name {
 	case "probe":
+		pip := "/pip"
+		if i.NoPip {
+			pip = ""
+		}
 		answer = map[string]any{
-			"executable": "/usr/bin/python" + Python, "version": Python + ".2", "abi": "cpython-311-x86_64-linux-gnu", "pip": "/pip",
+			"executable": "/usr/bin/python" + Python, "version": Python + ".2", "abi": "cpython-311-x86_64-linux-gnu", "pip": pip,
 			"markers": map[string]string{"python_version": Python, "python_full_version": Python + ".2", "implementation_name": "cpython", "sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix"},
 		}
 	case "resolve":

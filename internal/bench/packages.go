@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +23,7 @@ const (
 // benchPackages asks what an environment of many files costs: its installation, its composition, the start of
 // Python in it beside a plain virtual environment, and a second conversation with the same set.
 func benchPackages(ctx context.Context, airlock, dir string) error {
-	index, downloads := serveWheel()
+	index := serveWheel()
 	defer index.Close()
 	config := "[network]\nresolve = { \"index.test\" = \"127.0.0.1\" }\nprivate = [\"127.0.0.1/32\"]\n[packages]\nhosts = []\nallow = [\"many\"]\n" +
 		"index = \"http://index.test" + index.URL[strings.LastIndex(index.URL, ":"):] + "/simple\"\n"
@@ -57,31 +58,64 @@ func benchPackages(ctx context.Context, airlock, dir string) error {
 	fmt.Print(table(fmt.Sprintf("The start of Python in an environment (%d rounds)", packageRounds), ways))
 
 	s.close()
-	before := downloads.Load()
 	if s, err = startServer(ctx, airlock, filepath.Join(dir, "env"), config); err != nil {
 		return err
 	}
-	start = time.Now()
-	if err := s.install(ctx, "another"); err != nil {
-		return err
+	fmt.Printf("\n#### A second conversation with the same set\n\n| | ms | requests to the index | of the wheel | files copied or linked |\n|---|---:|---:|---:|---:|\n")
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"its first `run_python`, which imports of it", func() error { return s.python(ctx, "import many.p0.m0") }},
+		{"`package_install` of the same", func() error { return s.install(ctx, "default") }},
+		{"`package_install` of the same into another environment", func() error { return s.install(ctx, "another") }},
+	} {
+		files, err := filesBelow(trees, filepath.Join(filepath.Dir(trees), "layers"))
+		if err != nil {
+			return err
+		}
+		asked, fetched, start := index.requests.Load(), index.downloads.Load(), time.Now()
+		if err := step.do(); err != nil {
+			return err
+		}
+		took := time.Since(start)
+		now, err := filesBelow(trees, filepath.Join(filepath.Dir(trees), "layers"))
+		if err != nil {
+			return err
+		}
+		fmt.Printf("| %s | %s | %d | %d | %d |\n", step.name, ms(took), index.requests.Load()-asked, index.downloads.Load()-fetched, now-files)
 	}
-	took := time.Since(start)
-	layers, err := os.ReadDir(filepath.Join(filepath.Dir(trees), "layers"))
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\nA second conversation that installs the same set into another environment: %s ms, %d downloads, %d layer in all\n", ms(took), downloads.Load()-before, len(layers))
 	return nil
 }
 
-// serveWheel serves one wheel of many modules as a package index does, and counts how often it is fetched.
-func serveWheel() (*httptest.Server, *atomic.Int64) {
+// filesBelow counts the names of files in directories.
+func filesBelow(dirs ...string) (n int, err error) {
+	for _, dir := range dirs {
+		err = errors.Join(err, filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && !strings.HasSuffix(d.Name(), ".lease") {
+				n++
+			}
+			return err
+		}))
+	}
+	return n, err
+}
+
+// wheelIndex is a package index of one wheel.
+type wheelIndex struct {
+	*httptest.Server
+	requests, downloads atomic.Int64 // of all that it serves, and of the wheel
+}
+
+// serveWheel serves a wheel of many modules as a package index does.
+func serveWheel() *wheelIndex {
 	wheel := envstest.Wheel{Name: "many", Version: "1.0", Files: map[string]string{}}
 	for i := range packageFiles {
 		wheel.Files[fmt.Sprintf("many/p%d/m%d.py", i/filesInDir, i)] = fmt.Sprintf("def f%d(x):\n    return x + %d\n", i, i)
 	}
-	body, downloads := wheel.Bytes(), new(atomic.Int64)
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	body, index := wheel.Bytes(), new(wheelIndex)
+	index.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		index.requests.Add(1)
 		if r.URL.Path == "/simple/many/" {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprintf(w, "<a href=\"/files/%s#sha256=%s\" data-dist-info-metadata=\"true\">%[1]s</a>", wheel.File(), wheel.SHA256())
@@ -91,9 +125,10 @@ func serveWheel() (*httptest.Server, *atomic.Int64) {
 			fmt.Fprint(w, "Metadata-Version: 2.1\nName: many\nVersion: 1.0\n")
 			return
 		}
-		downloads.Add(1)
+		index.downloads.Add(1)
 		_, _ = w.Write(body)
-	})), downloads
+	}))
+	return index
 }
 
 // removeTrees removes composed environments, whose directories are read-only.

@@ -1,17 +1,18 @@
 package gitconfig
 
 import (
-	"regexp"
 	"strings"
+
+	"airlock/internal/pattern"
 )
 
 // Addresses are taken by what they look like, not refused by it: whatever is not plainly an https or ssh
 // address could be a path, a transport helper ("ext::sh -c …"), or an option to ssh.
 var (
-	httpsAddress = regexp.MustCompile(`^https://(` + userinfo + `@)?` + host + `(:[0-9]{1,5})?(/[\x21-\x7e]*)?$`)
-	sshAddress   = regexp.MustCompile(`^ssh://(` + user + `@)?` + host + `(:[0-9]{1,5})?/[\x21-\x7e]+$`)
-	scpAddress   = regexp.MustCompile(`^(` + user + `@)?[A-Za-z0-9][A-Za-z0-9._-]+:[A-Za-z0-9~/_.][\x21-\x7e]*$`)
-	remoteName   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/+-]*$`)
+	httpsAddress = pattern.Lazy(`^https://(` + userinfo + `@)?` + host + `(:[0-9]{1,5})?(/[\x21-\x7e]*)?$`)
+	sshAddress   = pattern.Lazy(`^ssh://(` + user + `@)?` + host + `(:[0-9]{1,5})?/[\x21-\x7e]+$`)
+	scpAddress   = pattern.Lazy(`^(` + user + `@)?[A-Za-z0-9][A-Za-z0-9._-]+:[A-Za-z0-9~/_.][\x21-\x7e]*$`)
+	remoteName   = pattern.Lazy(`^[A-Za-z0-9_][A-Za-z0-9._/+-]*$`)
 )
 
 const (
@@ -26,14 +27,14 @@ func address(s string) bool {
 		return false
 	}
 	if strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "ssh://") {
-		return httpsAddress.MatchString(s) || sshAddress.MatchString(s)
+		return httpsAddress().MatchString(s) || sshAddress().MatchString(s)
 	}
-	return !strings.Contains(s, "::") && !strings.Contains(s, "://") && scpAddress.MatchString(s)
+	return !strings.Contains(s, "::") && !strings.Contains(s, "://") && scpAddress().MatchString(s)
 }
 
 // plainName reports whether git takes the name of a remote for nothing else, and for a part of a ref.
 func plainName(s string) bool {
-	return remoteName.MatchString(s) && ValidRef("refs/remotes/"+s)
+	return remoteName().MatchString(s) && ValidRef("refs/remotes/"+s)
 }
 
 // fetches reports whether a refspec only ever writes to the refs that belong to the remote.

@@ -3,10 +3,10 @@ package gitconfig
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"airlock/internal/pattern"
 	"airlock/internal/untrusted"
 )
 
@@ -65,12 +65,12 @@ func expand(home, path string) string {
 	return path
 }
 
-var looseLine = regexp.MustCompile(`(?im)\b(hookspath|path)[ \t]*=[ \t]*"?([^"\r\n]*)`)
+var looseLine = pattern.Lazy(`(?im)\b(hookspath|path)[ \t]*=[ \t]*"?([^"\r\n]*)`)
 
 // loosely finds what could be a hooks path or an include in a text that is not plain enough to be parsed.
 func loosely(text []byte) []Entry {
 	var found []Entry
-	for _, m := range looseLine.FindAllSubmatch(text, -1) {
+	for _, m := range looseLine().FindAllSubmatch(text, -1) {
 		e := Entry{Section: "include", Key: strings.ToLower(string(m[1])), Value: strings.TrimSpace(string(m[2]))}
 		if e.Key == "hookspath" {
 			e.Section = "core"
