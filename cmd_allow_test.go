@@ -88,6 +88,8 @@ func TestAllowNeedsTerminal(t *testing.T) {
 func TestNetworkIsReadAgain(t *testing.T) {
 	s, file := allowSetup(t, "[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n")
 	n := s.newNetwork(opened{settings: s.user})
+	told := 0
+	n.tell(func() { told++ })
 	allows := func(host string) bool {
 		t.Helper()
 		g, err := n.current()
@@ -116,5 +118,8 @@ func TestNetworkIsReadAgain(t *testing.T) {
 	write("[network]\n")
 	if allows("b.test") {
 		t.Error("the network is not closed again")
+	}
+	if told != 2 {
+		t.Errorf("%d changes that came into force were told, want 2", told)
 	}
 }
