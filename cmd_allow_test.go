@@ -39,7 +39,7 @@ func TestAllow(t *testing.T) {
 	}{
 		{"first", "", "yes\n", []string{"A.test", "a.test:443"}, "[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n", "Written to", "", `network.mode becomes "allowlist"`},
 		{"more", "[network]\nmode = \"allowlist\"\nallow = [\"x.test\"]\n", "yes\n", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"x.test\", \"a.test\"]\n", "Written to", "", `"a.test"`},
-		{"no", "", "y\n", []string{"a.test"}, "", "", "nothing was changed: the answer was not yes", `"a.test"`},
+		{"no", "", "maybe\n", []string{"a.test"}, "", "", "nothing was changed: the answer was not yes", `"a.test"`},
 		{"covered", "[network]\nmode = \"allowlist\"\nallow = [\"*.test\"]\n", "", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"*.test\"]\n", "covers that already", "", ""},
 		{"listed, and closed", "[network]\nallow = [\"a.test\"]\n", "yes\n", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n", "Written to", "", "becomes"},
 		{"open", "[network]\nmode = \"allow\"\n", "", []string{"a.test"}, "[network]\nmode = \"allow\"\n", "every public address", "", ""},

@@ -181,6 +181,7 @@ func TestLayers(t *testing.T) {
 func TestVariableFaults(t *testing.T) {
 	for _, tt := range []struct{ variable, want string }{
 		{"AIRLOCK_NETWROK_MODE=deny", "AIRLOCK_NETWROK_MODE: sets no key of the configuration; did you mean AIRLOCK_NETWORK_MODE?"},
+		{"AIRLOCK_WORKSPACE_BOGUS=1", "AIRLOCK_WORKSPACE_BOGUS: sets no key of the configuration"},
 		{"AIRLOCK_LIMITS=1", "AIRLOCK_LIMITS: sets no key of the configuration; did you mean AIRLOCK_LIMITS_TIMEOUT?"},
 		{"AIRLOCK_X\x1b[0m=1", `"AIRLOCK_X\x1b[0m": sets no key of the configuration`},
 		{"AIRLOCK_LIMITS_PROCESSES=many", `AIRLOCK_LIMITS_PROCESSES: limits.processes: expected value but found "many" instead`},
