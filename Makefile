@@ -3,7 +3,7 @@
 # make test     the tests that any machine with Go can run; lists what it did not run
 # make check    everything, as CI runs it; as root it also plays the ordinary user CHECK_USER
 # make posix    programs in a run against the same programs bare: CPython's tests, git, random calls
-# make conformance  the protocol's public suite and MCP Inspector, from npm: some minutes, and not part of check
+# make conformance  the protocol's public suite and MCP Inspector, from npm; part of check
 # make bench    what a run costs, as ratios
 # make fuzz     every fuzz target for FUZZTIME each
 
@@ -44,9 +44,9 @@ fuzz:
 	.ci/fuzz $(FUZZTIME)
 
 # In this order: what is cheap and fails often comes first.
-.PHONY: format tidy vet staticcheck tests fuzz-briefly clients cases vulnerabilities
+.PHONY: format tidy vet staticcheck tests fuzz-briefly clients conformance cases vulnerabilities
 check:
-	@for step in format tidy vet staticcheck build tests demo clients cases fuzz-briefly vulnerabilities; do \
+	@for step in format tidy vet staticcheck build tests demo clients conformance cases fuzz-briefly vulnerabilities; do \
 		echo "=== $$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$step || { echo "FAIL: make $$step"; exit 1; }; \
 		echo "=== $$step: $$((SECONDS - start)) s"; \
@@ -76,11 +76,12 @@ clients: build
 	$(GO) run ./testdata/clients/go ./airlock
 	testdata/clients/typescript/run ./airlock
 
-# Hundreds of megabytes of npm packages, and a new node where the host's is old.
-.PHONY: conformance
+# Hundreds of megabytes of npm packages, and a new node where the host's is old; most of the time is npm's, so that
+# both go on at once.
 conformance: build
-	testdata/clients/conformance/run
-	testdata/clients/inspector/run ./airlock
+	@testdata/clients/conformance/run & suite=$$!; \
+	testdata/clients/inspector/run ./airlock; inspector=$$?; \
+	wait $$suite && exit $$inspector
 
 cases: build
 	.ci/cases $(CASES)

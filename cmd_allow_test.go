@@ -41,7 +41,7 @@ func TestAllow(t *testing.T) {
 		{"more", "[network]\nmode = \"allowlist\"\nallow = [\"x.test\"]\n", "yes\n", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"x.test\", \"a.test\"]\n", "Written to", "", `"a.test"`},
 		{"private", "", "no\n", []string{"10.0.0.1", "a.test", "[fd00::1]:22", "127.0.0.1:*", "1.1.1.1"}, "", "", "nothing was changed: the answer was not yes", "\nThis alone does not open it: 10.0.0.1 is private, and network.private does not name it.\n\nThis alone does not open it: fd00::1 is private, and network.private does not name it.\n\nThis alone does not open it: 127.0.0.1 is loopback, and network.private does not name it.\n\nUntil now"},
 		{"private, named", "[network]\nprivate = [\"10.0.0.0/8\"]\n", "no\n", []string{"10.0.0.1"}, "[network]\nprivate = [\"10.0.0.0/8\"]\n", "", "nothing was changed: the answer was not yes", "\"10.0.0.1\"\n\nUntil now"},
-		{"no", "", "y\n", []string{"a.test"}, "", "", "nothing was changed: the answer was not yes", `"a.test"`},
+		{"no", "", "maybe\n", []string{"a.test"}, "", "", "nothing was changed: the answer was not yes", `"a.test"`},
 		{"covered", "[network]\nmode = \"allowlist\"\nallow = [\"*.test\"]\n", "", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"*.test\"]\n", "covers that already", "", ""},
 		{"listed, and closed", "[network]\nallow = [\"a.test\"]\n", "yes\n", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n", "Written to", "", "becomes"},
 		{"open", "[network]\nmode = \"allow\"\n", "", []string{"a.test"}, "[network]\nmode = \"allow\"\n", "every public address", "", ""},
@@ -90,6 +90,8 @@ func TestAllowNeedsTerminal(t *testing.T) {
 func TestNetworkIsReadAgain(t *testing.T) {
 	s, file := allowSetup(t, "[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n")
 	n := s.newNetwork(opened{settings: s.user})
+	told := 0
+	n.tell(func() { told++ })
 	allows := func(host string) bool {
 		t.Helper()
 		g, err := n.current()
@@ -118,5 +120,8 @@ func TestNetworkIsReadAgain(t *testing.T) {
 	write("[network]\n")
 	if allows("b.test") {
 		t.Error("the network is not closed again")
+	}
+	if told != 2 {
+		t.Errorf("%d changes that came into force were told, want 2", told)
 	}
 }

@@ -42,7 +42,7 @@ if they are not.
 		}
 		d := diagnose(ctx, s.user, a.environ)
 		d.wait(s.places.state)
-		print := func(w io.Writer) error { return d.print(w, a.paint()) }
+		print := func(w io.Writer) error { return d.print(w, a.paint(), a.columns()) }
 		if *asJSON {
 			print = d.printJSON
 		}
@@ -212,7 +212,8 @@ func refusedByStrict(held map[string]string) error {
 	return nil
 }
 
-func (d diagnosis) print(w io.Writer, p paint) error {
+// print writes it for a person, in lines that a terminal of so many columns holds.
+func (d diagnosis) print(w io.Writer, p paint, columns int) error {
 	var b strings.Builder
 	for _, c := range d.Checks {
 		mark := p.in(green, "ok  ")
@@ -267,7 +268,7 @@ func (d diagnosis) print(w io.Writer, p paint) error {
 			b.WriteString("They write to the workspace itself, without a transaction, and nothing bounds how much: workspace.mode is \"direct\".\n")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, fold(b.String(), columns, len("FAIL  ")))
 	return err
 }
 

@@ -63,7 +63,7 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 	}
 	err = do(w)
 	if errors.Is(err, overlay.ErrNoLanding) {
-		err = noLanding(w, o.dir, f.set.Arg(0), err)
+		err = noLanding(w, s.places.state, o.dir, f.set.Arg(0), err)
 	}
 	if err := errors.Join(forPerson(err), w.Close()); err != nil {
 		printError(a.stderr, err)
@@ -74,7 +74,7 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 
 // noLanding adds the way out to an [overlay.ErrNoLanding]: what was looked for may wait for review, or have landed in
 // another workspace.
-func noLanding(w *overlay.Workspace, dir, run string, err error) error {
+func noLanding(w *overlay.Workspace, state, dir, run string, err error) error {
 	waiting, listErr := w.Waiting(context.Background())
 	if listErr != nil {
 		return errors.Join(err, listErr)
@@ -83,6 +83,9 @@ func noLanding(w *overlay.Workspace, dir, run string, err error) error {
 		if one.Run == run {
 			return &fault{Msg: "run " + run + " has not landed, it waits for review", Hint: fmt.Sprintf("`airlock land %s` lands it, `airlock land --discard %[1]s` throws it away", run)}
 		}
+	}
+	if hint := elsewhere(context.Background(), state, dir); hint != "" {
+		return &fault{Msg: err.Error(), Hint: hint}
 	}
 	hint := fmt.Sprintf("`airlock log` lists the runs that landed in %s; --workspace names another workspace", tomlText(dir))
 	if run == "" && len(waiting) > 0 {
@@ -98,7 +101,7 @@ func forPerson(err error) error {
 	var parked *overlay.ParkedError
 	switch {
 	case errors.As(err, &notKept) && !notKept.Undone:
-		return &fault{Msg: err.Error(), Hint: "workspace.undo says how much is kept"}
+		return &fault{Msg: err.Error(), Hint: "what was replaced is kept as long as all of it takes no more than workspace.undo, or until `airlock clean` frees it"}
 	case errors.As(err, &notWaiting) && notWaiting.Run == "" && len(notWaiting.Waiting) > 0:
 		return &fault{Msg: err.Error(), Hint: "name one; `airlock log` says what they were"}
 	case errors.As(err, &notWaiting):

@@ -69,7 +69,7 @@ func land(ctx context.Context, a app, w *overlay.Workspace, run string) (string,
 	report, err := w.LandWaiting(ctx, run)
 	var which *overlay.NotWaitingError
 	if errors.As(err, &which) && run == "" && len(which.Waiting) > 0 {
-		return "", errors.Join(printWaiting(a.stdout, a.paint(), waits), err)
+		return "", errors.Join(printWaiting(a.stdout, a.paint(), a.columns(), waits), err)
 	}
 	if err != nil {
 		return "", err

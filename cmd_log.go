@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -48,57 +47,68 @@ longer kept, is marked so. What waits for review comes before, with what would l
 				return printLogJSON(a.stdout, waiting, landings)
 			}
 			if len(waiting)+len(landings) == 0 {
-				fmt.Fprintln(a.stderr, "airlock: no run has landed in this workspace")
+				printError(a.stderr, &fault{Msg: "no run has landed in this workspace", Hint: elsewhere(ctx, flags.places.state, flags.opened.dir)})
 			}
-			if err := printWaiting(a.stdout, a.paint(), waiting); err != nil {
+			if err := printWaiting(a.stdout, a.paint(), a.columns(), waiting); err != nil {
 				return err
 			}
-			return printLog(a.stdout, a.paint(), landings)
+			return printLog(a.stdout, a.paint(), a.columns(), landings)
 		})
 	}
 	return c
 }
 
-// printWaiting writes two lines a run that waits.
-func printWaiting(w io.Writer, p paint, waiting []overlay.Waiting) error {
+// printWaiting writes two lines a run.
+func printWaiting(w io.Writer, p paint, columns int, waiting []overlay.Waiting) error {
 	var b strings.Builder
 	for _, r := range waiting {
-		b.WriteString(p.in(bold, r.Run))
-		if !r.Time.IsZero() {
-			fmt.Fprintf(&b, "  %s", r.Time.Local().Format("2006-01-02 15:04:05"))
-		}
-		if r.What != "" {
-			fmt.Fprintf(&b, "  %s", overlay.Quote(r.What))
-		}
 		if r.Fault != nil {
-			fmt.Fprintf(&b, "  %s\n    %s\n", p.in(yellow, "(waits)"), r.Fault)
+			logEntry(&b, p, columns, r.Run, r.Time, r.What, "waits", r.Fault.Error())
 			continue
 		}
-		fmt.Fprintf(&b, "  %s\n    %s\n", p.in(yellow, "(waits, holds "+units.Size(r.Bytes).Rounded()+")"), strings.TrimPrefix(r.Report.Summary(), "workspace: "))
+		logEntry(&b, p, columns, r.Run, r.Time, r.What, "waits, holds "+units.Size(r.Bytes).Rounded(), strings.TrimPrefix(r.Report.Summary(), "workspace: "))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // printLog writes two lines a run.
-func printLog(w io.Writer, p paint, landings []overlay.Landing) error {
+func printLog(w io.Writer, p paint, columns int, landings []overlay.Landing) error {
 	var b strings.Builder
 	for _, l := range landings {
-		fmt.Fprintf(&b, "%s  %s", p.in(bold, l.Run), l.Time.Local().Format("2006-01-02 15:04:05"))
-		if l.What != "" {
-			fmt.Fprintf(&b, "  %s", overlay.Quote(l.What))
-		}
-		if l.State != "kept" {
-			b.WriteString("  " + p.in(yellow, "("+l.State+")"))
+		state := l.State
+		if state == "kept" {
+			state = ""
 		}
 		did := strings.TrimPrefix(l.Report.Summary(), "workspace: ")
 		if l.State == "damaged" {
 			did = "what it changed can't be read"
 		}
-		fmt.Fprintf(&b, "\n    %s\n", did)
+		logEntry(&b, p, columns, l.Run, l.Time, l.What, state, did)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// logEntry writes which run it was, in one line, with as much of the command as a terminal of so many columns has room for,
+// and below it what the run did.
+func logEntry(b *strings.Builder, p paint, columns int, run string, at time.Time, what, state, did string) {
+	b.WriteString(p.in(bold, run))
+	room := columns - len(run)
+	if !at.IsZero() {
+		const layout = "2006-01-02 15:04:05"
+		b.WriteString("  " + at.Local().Format(layout))
+		room -= len("  " + layout)
+	}
+	if state != "" {
+		state = "(" + state + ")"
+		room -= len("  " + state)
+		state = "  " + p.in(yellow, state)
+	}
+	if what != "" {
+		b.WriteString("  " + cutTo(overlay.Quote(what), room-len("  ")))
+	}
+	b.WriteString(state + "\n" + fold("    "+did+"\n", columns, 0))
 }
 
 // printLogJSON writes one document.

@@ -52,7 +52,7 @@ flags:
 		case *asJSON:
 			err = printRunsJSON(a.stdout, runs)
 		case len(runs) > 0:
-			err = printRuns(a.stdout, runs, time.Now())
+			err = printRuns(a.stdout, a.columns(), runs, time.Now())
 		default:
 			fmt.Fprintln(a.stderr, "airlock: no run goes on")
 		}
@@ -65,9 +65,10 @@ flags:
 	return c
 }
 
-// printRuns writes a line a run.
-func printRuns(w io.Writer, runs []control.Run, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// printRuns writes a line a run, with as much of each as a terminal of so many columns has room for.
+func printRuns(w io.Writer, columns int, runs []control.Run, now time.Time) error {
+	var lines strings.Builder
+	t := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RUN\tFOR\tWORKSPACE\tWHAT")
 	for _, r := range runs {
 		long := now.Sub(r.Since).Truncate(time.Second).String()
@@ -80,7 +81,15 @@ func printRuns(w io.Writer, runs []control.Run, now time.Time) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s: %s\n", r.ID, long, overlay.Quote(r.Workspace), r.Tool, overlay.Quote(first))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(lines.String()) {
+		if _, err := fmt.Fprintln(w, cutTo(strings.TrimSuffix(line, "\n"), columns)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func printRunsJSON(w io.Writer, runs []control.Run) error {

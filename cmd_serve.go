@@ -115,6 +115,9 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 				return nil, forModel(err)
 			}
 			runner.Prepare()
+			o.network.tell(func() {
+				runs.Notice("the user's configuration was changed: its [network] is in force from this run on")
+			})
 			runs.opened(o.dir)
 			log.Info("opened", "workspace", o.dir, "project policy", o.projectState())
 			return runner, nil

@@ -191,8 +191,11 @@ func (d document) parseFault(err error) error {
 		return &fault{Where: d.origin.String(), Msg: d.quoting(err.Error(), "is not valid TOML")}
 	}
 	f := &fault{Where: d.at(parse.Position.Line).String()}
-	if _, known := findKey(parse.LastKey); known {
+	if key, known := findKey(parse.LastKey); known {
 		f.Key = parse.LastKey
+		if key.isText() && d.only == "" && strings.HasPrefix(parse.Message, "expected value but found") {
+			f.Hint = "a text stands in quotes"
+		}
 	} else if parse.LastKey != "" && !d.secret {
 		f.Key = shownKey(strings.Split(parse.LastKey, "."))
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"airlock/internal/units"
 )
 
 // configKey is one key of the configuration: "limits.timeout", "packages.r.repo".
@@ -76,6 +78,12 @@ func (k configKey) checkShape(value any) error {
 	case k.isText():
 		_, ok = value.(string)
 		takes = "a text in quotes"
+		switch k.typ {
+		case reflect.TypeFor[units.Duration]():
+			takes += `, as in "90s" or "2m"`
+		case reflect.TypeFor[units.Size]():
+			takes += `, as in "512MiB" or "4GiB"`
+		}
 	case k.typ.Kind() == reflect.Bool:
 		_, ok = value.(bool)
 		takes = "true or false"

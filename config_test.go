@@ -90,7 +90,7 @@ func TestUserFileFaults(t *testing.T) {
 		{"section twice", "[limits]\n[limits]\n", `FILE:2: Key 'limits' has already been defined.`},
 		{"section as a value", "limits = 3\n", `FILE:1: limits: is a section, written as [limits]`},
 		{"section as a list", "[[limits]]\n", `FILE:1: limits: is a section, written as [limits]`},
-		{"number for a text", "[limits]\ntimeout = 3\n", `FILE:2: limits.timeout: takes a text in quotes, not a number`},
+		{"number for a text", "[limits]\ntimeout = 3\n", `FILE:2: limits.timeout: takes a text in quotes, as in "90s" or "2m", not a number`},
 		{"text for a number", "[limits]\nprocesses = \"3\"\n", `FILE:2: limits.processes: takes a whole number, not a text`},
 		{"fraction for a whole number", "[limits]\nprocesses = 3.5\n", `FILE:2: limits.processes: takes a whole number, not a number`},
 		{"date for a number", "[limits]\ncpu = 2020-01-01\n", `FILE:2: limits.cpu: takes a number, not a date`},
@@ -181,6 +181,7 @@ func TestLayers(t *testing.T) {
 func TestVariableFaults(t *testing.T) {
 	for _, tt := range []struct{ variable, want string }{
 		{"AIRLOCK_NETWROK_MODE=deny", "AIRLOCK_NETWROK_MODE: sets no key of the configuration; did you mean AIRLOCK_NETWORK_MODE?"},
+		{"AIRLOCK_WORKSPACE_BOGUS=1", "AIRLOCK_WORKSPACE_BOGUS: sets no key of the configuration"},
 		{"AIRLOCK_LIMITS=1", "AIRLOCK_LIMITS: sets no key of the configuration; did you mean AIRLOCK_LIMITS_TIMEOUT?"},
 		{"AIRLOCK_X\x1b[0m=1", `"AIRLOCK_X\x1b[0m": sets no key of the configuration`},
 		{"AIRLOCK_LIMITS_PROCESSES=many", `AIRLOCK_LIMITS_PROCESSES: limits.processes: expected value but found "many" instead`},

@@ -97,7 +97,7 @@ func asOneControlled(ctx context.Context, p places, workspace string, r tools.Re
 	defer cancel(nil)
 	r.ID = tools.NewRunID()
 	one := &oneControlled{
-		control.Run{ID: r.ID, Tool: "run", What: firstBytes(r.Command), Workspace: workspace, State: "running", Since: time.Now(), PID: os.Getpid()},
+		control.Run{ID: r.ID, Tool: "run_shell", What: firstBytes(r.Command), Workspace: workspace, State: "running", Since: time.Now(), PID: os.Getpid()},
 		cancel, make(chan struct{}),
 	}
 	end := controlled(p, one, slog.New(slog.DiscardHandler))

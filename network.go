@@ -15,6 +15,7 @@ type network struct {
 	decide func() (settings, error)        // the settings in force with it
 
 	mu      sync.Mutex
+	changed func() // if not nil, is told that a changed file came into force
 	known   bool
 	text    []byte // of the file that gateway was made by
 	gateway *proxy.Gateway
@@ -36,6 +37,13 @@ func (s setup) newNetwork(o opened) *network {
 	}
 }
 
+// tell has changed called whenever a changed file came into force.
+func (n *network) tell(changed func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.changed = changed
+}
+
 // current returns the gateway for a run that starts now; nil if its network is closed.
 func (n *network) current() (*proxy.Gateway, error) {
 	n.mu.Lock()
@@ -48,8 +56,12 @@ func (n *network) current() (*proxy.Gateway, error) {
 	if n.known && bytes.Equal(text, n.text) {
 		return n.gateway, n.err
 	}
+	again := n.known
 	n.known, n.text = true, text
 	n.gateway, n.err = n.make()
+	if again && n.err == nil && n.changed != nil {
+		n.changed() // where there is an error, the run's result says so
+	}
 	return n.gateway, n.err
 }
 

@@ -263,7 +263,7 @@ func TestPolicyIsNotQuoted(t *testing.T) {
 		{"[network]\ndeny = [\"" + secret + " x\"]\n", ".airlock.toml:2: network.deny: is not a value that this key takes"},
 		{"[network]\nallow = [\"" + secret + "\"]\n", ".airlock.toml:2: network.allow: widens what you allow; a project policy may only narrow"},
 		{"[tools]\ndisable = [\"" + secret + "\"]\n", ".airlock.toml:2: tools.disable: is not a value that this key takes"},
-		{"[limits]\ntimeout = 5 # " + secret + "\n", ".airlock.toml:2: limits.timeout: takes a text in quotes, not a number"},
+		{"[limits]\ntimeout = 5 # " + secret + "\n", ".airlock.toml:2: limits.timeout: takes a text in quotes, as in \"90s\" or \"2m\", not a number"},
 		{"[netwrok]\n", `.airlock.toml:1: netwrok: unknown key; did you mean "network"?`},
 		{"\"x\\ny\\u001b\" = 1\n", `.airlock.toml:1: "x\ny\x1b": unknown key`},
 		{"[limits]\noutput = \"0\"\n", ".airlock.toml:2: limits.output: is not a value that this key takes"},

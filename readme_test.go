@@ -33,3 +33,30 @@ func TestREADMENamesCommands(t *testing.T) {
 		}
 	}
 }
+
+// What the public conformance suite may find wanting is told, with whose fault it is.
+func TestCompatibilityNamesFailures(t *testing.T) {
+	text, err := os.ReadFile("docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected, err := os.ReadFile("testdata/clients/conformance/expected.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, clients, _ := strings.Cut(string(text), "\n## Clients\n")
+	clients, _, _ = strings.Cut(clients, "\n## ")
+	named := 0
+	for line := range strings.Lines(string(expected)) {
+		scenario, ok := strings.CutPrefix(strings.TrimSpace(line), "- ")
+		if !ok {
+			continue
+		}
+		if named++; !strings.Contains(clients, "| `"+scenario+"` |") {
+			t.Errorf("docs/compatibility.md does not say why %s fails", scenario)
+		}
+	}
+	if told := strings.Count(clients, "\n| `"); told != named {
+		t.Errorf("docs/compatibility.md names %d failures, the suite is to meet %d", told, named)
+	}
+}

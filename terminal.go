@@ -24,7 +24,8 @@ func confirm(terminal func() (io.ReadWriteCloser, error), question, hint string)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
-	return strings.TrimSpace(answer) == "yes", nil
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "yes" || answer == "y", nil
 }
 
 // openTerminal opens the terminal that controls the process.

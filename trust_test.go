@@ -92,7 +92,7 @@ func TestTrust(t *testing.T) {
 }
 
 func TestTrustNeedsYes(t *testing.T) {
-	for _, answer := range []string{"", "\n", "y\n", "YES\n", "no\n", "yes please\n"} {
+	for _, answer := range []string{"", "\n", "yo\n", "no\n", "yes please\n"} {
 		s := trustSetup(t, wide)
 		err := trust(s, io.Discard, func() (io.ReadWriteCloser, error) { return &fakeTerminal{Reader: strings.NewReader(answer)}, nil })
 		if err == nil || err.Error() != "not trusted: the answer was not yes" {
@@ -100,6 +100,15 @@ func TestTrustNeedsYes(t *testing.T) {
 		}
 		if _, err := s.openHere(); err == nil {
 			t.Errorf("answer %q: trusted", answer)
+		}
+	}
+}
+
+func TestTrustTakesAYes(t *testing.T) {
+	for _, answer := range []string{"y\n", "Y\n", "yes\n", " YES \n", "yes"} {
+		s := trustSetup(t, wide)
+		if err := trust(s, io.Discard, func() (io.ReadWriteCloser, error) { return &fakeTerminal{Reader: strings.NewReader(answer)}, nil }); err != nil {
+			t.Errorf("answer %q: %v", answer, err)
 		}
 	}
 }

@@ -49,15 +49,39 @@ func findVariable(name string) (configKey, bool) {
 }
 
 func unknownVariable(name string) error {
-	names := slices.Clone(flagVariables[:])
+	const prefix = "AIRLOCK_" // left out, so that it does not count as what two names have in common
+	var names []string
+	for _, v := range flagVariables {
+		names = append(names, strings.TrimPrefix(v, prefix))
+	}
 	for _, k := range configKeys() {
-		names = append(names, k.variable())
+		names = append(names, strings.TrimPrefix(k.variable(), prefix))
 	}
 	f := &fault{Where: shownKey([]string{name}), Msg: "sets no key of the configuration"}
-	if near := spelling.Nearest(name, names); near != "" {
-		f.Msg += fmt.Sprintf("; did you mean %s?", near)
+	name = strings.TrimPrefix(name, prefix)
+	if near := spelling.Nearest(name, names); near != "" && !strings.HasPrefix(name, near+"_") {
+		f.Msg += fmt.Sprintf("; did you mean %s?", prefix+near)
+	} else {
+		f.Hint = sectionHint(name, names)
 	}
 	return f
+}
+
+// sectionHint names the variables of the section that a name is in, both without their prefix; where there is no such
+// section, the form that they have.
+func sectionHint(name string, names []string) string {
+	var of []string
+	if section, _, ok := strings.Cut(name, "_"); ok {
+		for _, one := range names {
+			if strings.HasPrefix(one, section+"_") {
+				of = append(of, "AIRLOCK_"+one)
+			}
+		}
+	}
+	if len(of) == 0 {
+		return "variables are AIRLOCK_SECTION_KEY, as in AIRLOCK_LIMITS_TIMEOUT; `airlock policy` lists the keys"
+	}
+	return "there are " + strings.Join(of, ", ")
 }
 
 // document writes the TOML that sets the key to a value from outside a file: texts need no quotes, and

@@ -23,6 +23,7 @@ func settingsV1(controller string, l Limits) []setting {
 		return []setting{
 			{"cpu.cfs_period_us", strconv.Itoa(cpuPeriod), false},
 			{"cpu.cfs_quota_us", strconv.Itoa(cpuQuota(l.CPU)), false},
+			{"cpu.shares", strconv.Itoa(1024 * cgroupWeight / 1000), true},
 		}
 	}
 	return nil

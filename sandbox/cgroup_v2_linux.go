@@ -27,7 +27,10 @@ func settingsV2(controller string, l Limits) []setting {
 			{"memory.oom.group", "1", false},
 		}
 	case controller == controllerCPU && l.CPU > 0:
-		return []setting{{"cpu.max", fmt.Sprintf("%d %d", cpuQuota(l.CPU), cpuPeriod), false}}
+		return []setting{
+			{"cpu.max", fmt.Sprintf("%d %d", cpuQuota(l.CPU), cpuPeriod), false},
+			{"cpu.weight", strconv.Itoa(100 * cgroupWeight / 1000), true},
+		}
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -76,7 +74,7 @@ func startPayload(c *config, renames *renamer, wall *wall, looks *watch) (pid in
 	if err != nil {
 		return 0, notExecuted(err), nil
 	}
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(payloadNice)), 0) // not every kernel has it
+	go niceSession(pid)
 	if c.Limits.Processes > 0 {
 		looks.begin(c.Limits.Processes + initTasks)
 	} else {

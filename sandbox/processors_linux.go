@@ -1,16 +1,25 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // payloadNice is by how much a run is nicer than its server: where both want to compute, one of its processes gets
-// half of what one of the host's own gets; where nobody else does it changes nothing. (On a desktop the scheduler gives each session a share of its own, by which then the
-// number counts that is written to /proc/PID/autogroup.)
-const payloadNice = 3
+// a third of what one of the host's own gets; where nobody else does it changes nothing. (On a desktop the scheduler
+// gives each session a share of its own, by which then the number counts that [niceSession] writes. A cgroup that
+// holds processors has a share too: cgroupWeight.)
+const payloadNice = 5
+
+// cgroupWeight is the share that payloadNice stands for, in thousandths of what a cgroup has by default.
+const cgroupWeight = 327
 
 // shareProcessors makes the calling thread, and what it will fork, nice; and, if cores is not 0 since no
 // cgroup holds it, gives it as many processors as it may use. That a run is not as fair as it should be is no
@@ -28,6 +37,20 @@ func shareProcessors(cores float64) {
 	}
 	if few, ok := someProcessors(&all, int(math.Ceil(min(cores, 1<<20))), rand.IntN); ok {
 		_ = unix.SchedSetaffinity(0, few)
+	}
+}
+
+// niceSession makes the session that the payload has begun as nice as the payload is. The kernel takes ten such numbers
+// a second from all who are not root of the host, and refuses the rest with EAGAIN; among runs that begin
+// together most are refused at first. It returns when the number was taken, or never will be.
+func niceSession(pid int) {
+	file := fmt.Sprintf("/proc/%d/autogroup", pid)
+	for range 100 {
+		err := os.WriteFile(file, []byte(strconv.Itoa(payloadNice)), 0)
+		if !errors.Is(err, unix.EAGAIN) {
+			return // not every kernel has it, and the payload may have ended
+		}
+		time.Sleep(100*time.Millisecond + rand.N(50*time.Millisecond))
 	}
 }
 

@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,6 +58,27 @@ func TestProcessorsOfARun(t *testing.T) {
 			t.Errorf("%v cores: %+v, %q, want %d processors and nice %s", c.cores, exit, &out, c.want, nice)
 		}
 	}
+}
+
+// However many begin together, each has a session that is as nice.
+func TestSessionsAreNice(t *testing.T) {
+	if _, err := os.Stat("/proc/self/autogroup"); err != nil {
+		t.Skipf("this kernel gives sessions no share: %v", err)
+	}
+	n := isolating(newNative(t))
+	const script = `i=0; until grep -q 'nice %d$' /proc/self/autogroup || [ $i = 100 ]; do sleep 0.1; i=$((i+1)); done; cat /proc/self/autogroup`
+	spec := testSpec(t, "sh", "-c", fmt.Sprintf(script, payloadNice))
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			var out strings.Builder
+			exit := watched(t, n, spec, Stdio{Output: &out})
+			if exit != (Exit{}) || !strings.HasSuffix(out.String(), fmt.Sprintf("nice %d\n", payloadNice)) {
+				t.Errorf("%+v, %q", exit, &out)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A cgroup holds the time itself: what a run computes in a second of the clock is what it may.

@@ -55,6 +55,13 @@ func addFixture(s *Server) {
 	s.mcp.AddTool(mcp.NewTool("test_error_handling", mcp.WithDescription("fails")), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultError("This tool intentionally returns an error for testing"), nil
 	})
+	s.notices.setLevel(mcp.LoggingLevelInfo) // the suite's client asks for no level, and wants messages
+	s.mcp.AddTool(mcp.NewTool("test_tool_with_logging", mcp.WithDescription("tells what it does")), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for _, line := range []string{"Tool execution started", "Tool processing data", "Tool execution completed"} {
+			s.Notice(line)
+		}
+		return mcp.NewToolResultText("done"), nil
+	})
 	s.mcp.AddTool(mcp.NewTool("test_tool_with_progress", mcp.WithDescription("tells of its progress")), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		c := ctx.Value(callKey{}).(call)
 		p := startProgress(c.token, 0, c.notify)

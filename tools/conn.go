@@ -46,10 +46,11 @@ const (
 var errCancelled = errors.New("cancelled by the client")
 
 func newConn(s *Server, out *outbox) *conn {
+	s.notices.connect(out.offer)
 	return &conn{
 		server:  s,
 		out:     out,
-		session: newSession(out.put),
+		session: newSession(out.put, &s.notices),
 		calls:   map[string]*openCall{},
 		idle:    make(chan struct{}),
 	}

@@ -29,6 +29,7 @@ type job struct {
 	running  bool      // it had its turn
 	since    time.Time // it had
 	free     bool      // a call has answered without it: it holds up no other
+	waiting  int       // calls that wait for it
 	out      *Output   // nil as long as it has none
 	seen     int64     // bytes of the output that a result has shown
 	shown    bool      // a result has shown all of it, to its end
@@ -122,6 +123,17 @@ func (j *job) turn() {
 	for _, p := range j.watched {
 		p.take()
 	}
+}
+
+// attended notes that a call waits for the job, until the function that it returns is called.
+func (j *job) attended() (left func()) {
+	add := func(n int) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.waiting += n
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 // watch has p told of the job's output, unwatch ends that.

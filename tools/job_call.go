@@ -84,6 +84,7 @@ func (s *Server) start(ctx context.Context, c call, t *ticket, what task, req mc
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.result = result
+		s.unheard(j)
 		close(j.done)
 		if j.free {
 			j.ticket.leave()
@@ -160,6 +161,7 @@ func (s *Server) outputFile(name string) (*os.File, error) {
 // await waits for a job as a call does that tells p of it, and gives what the call answers.
 func (s *Server) await(ctx context.Context, j *job, wait time.Duration, p *progress) Result {
 	defer j.unwatch(p)
+	defer j.attended()()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"airlock/envs"
+	"airlock/internal/units"
 )
 
 // look serves, in its turn, a call that installs nothing.
@@ -60,7 +61,7 @@ func (r packageRequest) look(conversation *envs.Conversation) Result {
 			if e.Language == envs.LanguageR {
 				what = "R package"
 			}
-			fmt.Fprintf(&b, "%s: %s", e.Name, counted(len(e.Packages), what, what+"s"))
+			fmt.Fprintf(&b, "%s: %s", e.Name, units.Counted(len(e.Packages), what))
 			if e.Name == current {
 				b.WriteString(" (of this conversation)")
 			}
@@ -72,7 +73,7 @@ func (r packageRequest) look(conversation *envs.Conversation) Result {
 			return Failed(err.Error())
 		}
 		result.Environment = name
-		fmt.Fprintf(&b, "environment %q: %s\n", name, counted(len(e.Packages), "package", "packages"))
+		fmt.Fprintf(&b, "environment %q: %s\n", name, units.Counted(len(e.Packages), "package"))
 		for _, p := range e.Packages {
 			fmt.Fprintf(&b, "%s %s\n", p.Name, p.Version)
 		}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"airlock/internal/units"
 )
 
 // Text gives the result for a model that sees no structure: the output, a line that says how the
@@ -38,7 +40,7 @@ func (r Result) Text() string {
 		line(networkLine(r.Network.refusals))
 	}
 	if r.EndedProcesses > 0 {
-		line("ended: " + counted(r.EndedProcesses, "background process", "background processes"))
+		line("ended: " + units.Counted(r.EndedProcesses, "background process"))
 	}
 	if r.OutputFile != "" {
 		line(fmt.Sprintf("note: all of the output can be read with run_id=%q and offset=0; it is in %s of the user's machine", r.RunID, r.OutputFile))
@@ -75,14 +77,6 @@ func (r Result) ending() string {
 	default:
 		return "exit=" + r.Status
 	}
-}
-
-// counted gives "1 thing" or "2 things".
-func counted(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }
 
 // list joins words as they stand in an error: "a, b, c".

@@ -41,6 +41,7 @@ type WorkspaceRunner struct {
 	ahead     atomic.Bool    // Prepare was called
 	preparing sync.WaitGroup
 	down      *teardown
+	turns    outputTurns
 }
 
 // Identity is the user as whom runs are executed, on the host too.
@@ -167,17 +168,17 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 	if r.Printing != nil {
 		r.Printing(out)
 	}
-	result, err := w.transact(ctx, running, id, r, sandboxOutput(out, r.Tee, progress))
+	result, err := w.transact(ctx, running, id, r, w.output(out, r.Tee, progress))
 	result.RunID = id
 	result.Output, result.OutputDroppedBytes = out.Snapshot()
 	result.DurationMS = time.Since(start).Milliseconds()
 	return result, err
 }
 
-// sandboxOutput sends what a run prints where it belongs.
-func sandboxOutput(out *Output, tee io.Writer, progress func(line string)) io.Writer {
-	return outputFunc(func(p []byte) (int, error) {
-		n, err := out.Write(p)
+// output sends what a run prints where it belongs.
+func (w *WorkspaceRunner) output(out *Output, tee io.Writer, progress func(line string)) io.Writer {
+	return outputFunc(func(p []byte) (n int, err error) {
+		w.turns.do(func() { n, err = out.Write(p) })
 		if tee != nil {
 			// A person's terminal that is gone does not end the run: the result still says what it did.
 			_, _ = tee.Write(p)

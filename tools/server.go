@@ -41,15 +41,16 @@ type Options struct {
 
 // Server is the tools for one conversation; [Serve] connects it to a client.
 type Server struct {
-	opts   Options
-	log    *slog.Logger
-	mcp    *server.MCPServer
-	queue  *queue // the order of calls
-	places *queue // how many run at once
-	jobs   jobs
-	files  sync.Mutex    // held while opts.OutputFile makes one
-	every  time.Duration // between two progress notifications
-	ending atomic.Bool   // the client sends nothing more
+	opts    Options
+	log     *slog.Logger
+	mcp     *server.MCPServer
+	queue   *queue // the order of calls
+	places  *queue // how many run at once
+	jobs    jobs
+	notices notices
+	files   sync.Mutex    // held while opts.OutputFile makes one
+	every   time.Duration // between two progress notifications
+	ending  atomic.Bool   // the client sends nothing more
 
 	// opened guards runner: its one token is there when nobody is opening it. It is a channel because
 	// a call that waits for it can be cancelled.
@@ -81,6 +82,7 @@ func New(opts Options) *Server {
 		server.WithTitle("airlock"),
 		server.WithToolCapabilities(false),
 		server.WithResourceCapabilities(false, false),
+		server.WithLogging(),
 		server.WithInstructions(opts.Policy.instructions()),
 	)
 	for _, t := range offered(opts.Tools, opts.Policy) {
@@ -109,6 +111,7 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		if !ok {
 			return nil, fmt.Errorf("bug: %s was called outside of a conversation", t.Name)
 		}
+		defer s.notices.during(ctx)()
 		if t.packages != nil {
 			return s.packageCall(ctx, c, t, req)
 		}

@@ -15,6 +15,7 @@ import (
 // session is the client as mcp-go sees it: what it said of itself, and a way to ask it something.
 type session struct {
 	send          func(line []byte)
+	notices       *notices
 	notifications chan mcp.JSONRPCNotification
 	initialized   atomic.Bool
 
@@ -32,11 +33,13 @@ var (
 	_ server.SessionWithProtocolVersion = (*session)(nil)
 	_ server.SessionWithRoots           = (*session)(nil)
 	_ server.SessionWithElicitation     = (*session)(nil)
+	_ server.SessionWithLogging         = (*session)(nil)
 )
 
-func newSession(send func([]byte)) *session {
+func newSession(send func([]byte), notices *notices) *session {
 	return &session{
 		send:          send,
+		notices:       notices,
 		notifications: make(chan mcp.JSONRPCNotification, 16),
 		answers:       map[string]chan message{},
 	}
@@ -160,6 +163,12 @@ func (s *session) SetProtocolVersion(version string) {
 	defer s.mu.Unlock()
 	s.version = version
 }
+
+// SetLogLevel implements [server.SessionWithLogging].
+func (s *session) SetLogLevel(level mcp.LoggingLevel) { s.notices.setLevel(level) }
+
+// GetLogLevel implements [server.SessionWithLogging].
+func (s *session) GetLogLevel() mcp.LoggingLevel { return s.notices.getLevel() }
 
 // ListRoots implements [server.SessionWithRoots].
 func (s *session) ListRoots(ctx context.Context, _ mcp.ListRootsRequest) (*mcp.ListRootsResult, error) {

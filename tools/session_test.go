@@ -12,7 +12,7 @@ import (
 
 func TestAsking(t *testing.T) {
 	sent := make(chan []byte, 10)
-	s := newSession(func(line []byte) { sent <- line })
+	s := newSession(func(line []byte) { sent <- line }, &notices{})
 	// answer takes the next request and answers it with the rest of a message.
 	answer := func(rest string) {
 		m, err := readMessage(<-sent)

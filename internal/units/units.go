@@ -120,9 +120,12 @@ func (d Duration) String() string {
 	return s
 }
 
-// Counted is a number of things whose plural ends in s: "1 run", "2 runs".
+// Counted is a number of things whose plural ends in s: "1 run", "2 runs", "2 processes".
 func Counted(n int, noun string) string {
 	if n != 1 {
+		if strings.HasSuffix(noun, "s") {
+			noun += "e"
+		}
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)

@@ -22,7 +22,7 @@ stand() {
 	cp "$dir"/* "$stand"
 	mkdir "$stand/workspace" "$stand/home"
 	cd "$stand"
-	npm install --no-audit --no-fund --ignore-scripts --loglevel=error --fetch-retries=3 . "${more[@]}" >install.log 2>&1 || {
+	npm install --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error --fetch-retries=3 . "${more[@]}" >install.log 2>&1 || {
 		"$notrun" "$what: npm could not install its packages: $(tail -n 3 install.log | tr '\n' ' ')"
 		exit
 	}
