@@ -36,8 +36,8 @@ func (p *process) begin(stdio Stdio) {
 			out = io.Discard
 		}
 		// An output that fails is not the run's to notice: what it writes goes on being read.
-		if _, err := io.Copy(out, p.pipes.output); err != nil {
-			_, _ = io.Copy(io.Discard, p.pipes.output)
+		if err := copyOutput(out, p.pipes.output); err != nil {
+			_ = copyOutput(io.Discard, p.pipes.output)
 		}
 	}()
 	if p.pipes.input != nil {
@@ -57,6 +57,7 @@ func (p *process) kill() { p.killOnce.Do(p.init.kill) }
 func (p *process) abort() {
 	p.kill()
 	_, _ = p.init.wait()
+	endOutput(p.pipes.output)
 	<-p.copied
 	p.unwatch()
 	p.pipes.closeServer()
@@ -78,8 +79,9 @@ func (p *process) Wait() (Exit, error) {
 			p.status = m.Status
 		}
 	}
-	// The namespace is empty then. All that held the output pipe is gone, so that its end comes.
+	// The namespace is empty then, and what it wrote is in the output pipe.
 	state, err := p.init.wait()
+	endOutput(p.pipes.output)
 	<-p.copied
 	killed := !p.unwatch()
 	p.pipes.closeServer()
