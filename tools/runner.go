@@ -89,6 +89,9 @@ func (w *WorkspaceRunner) Permit(r Request) error {
 	return w.permitProgram(r)
 }
 
+// Notes are the policy's: what this host cannot hold, a sentence each.
+func (w *WorkspaceRunner) Notes() []string { return w.policy.Notes }
+
 // Describe implements [Runner].
 func (w *WorkspaceRunner) Describe() string { return w.policy.Describe() }
 
