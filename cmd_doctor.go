@@ -70,6 +70,7 @@ type diagnosis struct {
 	Checks   []check           `json:"checks"`
 	Held     map[string]string `json:"limits"` // by limit, the mechanism; "watch" where none holds it but airlock looks; "" where nothing does
 	Waiting  []waitingRuns     `json:"waiting"`
+	Root     bool              `json:"root,omitempty"` // the server would be root's
 }
 
 // refused is a [sandbox.Refused] as the JSON has it.
@@ -192,7 +193,7 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 	if err != nil {
 		d.Cause, d.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 	}
-	d.Possible = err == nil
+	d.Possible, d.Root = err == nil, os.Geteuid() == 0
 	d.Through = s.Workspace.Mode == "direct" && !s.Unconfined()
 	return d
 }
@@ -244,6 +245,9 @@ func (d diagnosis) print(w io.Writer, p paint, columns int) error {
 		default:
 			fmt.Fprintf(&b, "      the limit on %s is held by nothing on this host\n", limit)
 		}
+	}
+	if d.Root && d.Backend != "direct" {
+		b.WriteString("\nAs root: runs in a workspace of another user's have that user's identity, and no cache that lasts and no environments, since the user may not go into root's state directory. Run airlock as that user to have both.\n")
 	}
 	if len(d.Waiting) > 0 {
 		b.WriteString("\nWaiting for review:\n")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"airlock/sandbox"
@@ -30,6 +31,40 @@ func TestCheckEgress(t *testing.T) {
 		tt.want.Name, tt.want.Promise = "network", "runs reach the hosts that network allows"
 		if got := checkEgress(tt.ipv6, tt.err, s, tt.environ); got != tt.want {
 			t.Errorf("%v, %q, %q, %q: %+v, want %+v", tt.err, tt.mode, tt.upstream, tt.environ, got, tt.want)
+		}
+	}
+}
+
+// A mend of several lines, as AppArmor's profile, is printed so that it can be copied: every line, each as far in.
+func TestDoctorPrintsAMendOfSeveralLines(t *testing.T) {
+	d := diagnosis{
+		Cause:  "user namespaces are not available",
+		Mend:   "write this:\n\nprofile airlock \"/usr/bin/airlock\" {\n  userns,\n}\n\nand load it",
+		Checks: []check{{Name: "user namespaces", Promise: "runs are isolated", Detail: "refused", Mend: "write this:\n\nprofile x {\n  userns,\n}\nand load it"}},
+	}
+	var b strings.Builder
+	if err := d.print(&b, paint(false), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"      mend: write this:\n            \n            profile x {\n              userns,\n            }\n            and load it\n",
+		"\nmend: write this:\n\nprofile airlock \"/usr/bin/airlock\" {\n  userns,\n}\n\nand load it\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+}
+
+// Root is told what runs lack that belong to somebody else.
+func TestDoctorOfRoot(t *testing.T) {
+	for _, root := range []bool{true, false} {
+		var b strings.Builder
+		if err := (diagnosis{Possible: true, Backend: "native", Root: root}).print(&b, paint(false), 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "no cache that lasts"); got != root {
+			t.Errorf("root %v: %s", root, &b)
 		}
 	}
 }

@@ -57,7 +57,7 @@ it, 124 after a timeout, 125 if airlock itself failed.
 			return usageError(a, c, err.Error())
 		}
 		result, err := asOneControlled(ctx, s.places, o.dir, request, func(ctx context.Context, r tools.Request) (tools.Result, error) {
-			return oneRun(ctx, s.places, o, a.environ, r)
+			return oneRun(ctx, a, s.places, o, r)
 		})
 		if err != nil {
 			printError(a.stderr, err)
@@ -98,13 +98,16 @@ func runTimeout(text string, limits tools.Limits) (time.Duration, error) {
 	return d.Std(), nil
 }
 
-// oneRun opens the workspace, does one run and closes it.
-func oneRun(ctx context.Context, p places, o opened, environ []string, r tools.Request) (result tools.Result, err error) {
-	runner, err := openRunner(ctx, p, o, environ)
+// oneRun opens the workspace, says what this host can't hold, does one run and closes it.
+func oneRun(ctx context.Context, a app, p places, o opened, r tools.Request) (result tools.Result, err error) {
+	runner, err := openRunner(ctx, p, o, a.environ)
 	if err != nil {
 		return tools.Result{}, err
 	}
 	defer func() { err = errors.Join(err, runner.Close()) }()
+	for _, note := range runner.Notes() {
+		fmt.Fprintf(a.stderr, "airlock: note: %s\n", note)
+	}
 	return runner.Run(ctx, r, nil)
 }
 

@@ -100,7 +100,13 @@ fs.writeFileSync('package-lock.json', JSON.stringify({name: 'top', version: '1.0
 	},
 }
 
+// Go's own installer puts it where an ordinary user's PATH does not lead.
+const goPrograms = "/usr/local/go/bin"
+
 func TestPrograms(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Setenv("PATH", os.Getenv("PATH")+":"+goPrograms)
+	}
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
 			for _, need := range p.needs {

@@ -24,7 +24,7 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 	if err != nil {
 		return nil, err
 	}
-	system, err := sandbox.HostSystem(environ, uid, gid)
+	system, err := sandbox.HostSystem(environ, uid, gid, o.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,14 @@ func cachedFor(dir string) (workspace string, gone, known bool) {
 	return string(path), errors.Is(err, os.ErrNotExist), true
 }
 
-// sweepCaches removes the caches of workspaces that are gone. Nothing depends on its success.
+// waitsFor reports whether the cache in dir has what runs left for it that wait for review, which is never dropped by itself.
+func waitsFor(dir string) bool {
+	waiting, err := os.ReadDir(filepath.Join(dir, "layers", waitingName))
+	return len(waiting) > 0 || err != nil && !errors.Is(err, os.ErrNotExist)
+}
+
+// sweepCaches removes the caches of workspaces that are gone, but for those that a run has, and those that runs wait
+// for. Nothing depends on its success.
 func sweepCaches(dir string) {
 	all, err := openTree(dir)
 	if err != nil {
@@ -160,7 +167,9 @@ func sweepCaches(dir string) {
 		}
 		lock, err := filelock.Try(filepath.Join(one, "lock"), filelock.Alone)
 		if err == nil {
-			_ = removeTree(all.fd, name)
+			if !waitsFor(one) {
+				_ = removeTree(all.fd, name)
+			}
 			lock.Unlock()
 		}
 	}

@@ -366,16 +366,27 @@ func TestCachesOfSeveralWorkspaces(t *testing.T) {
 		return c
 	}
 	a, gone, away := open(ws), open(filepath.Join(ws, "gone")), open(filepath.Join(ws, "away"))
+	reviewed, going := open(filepath.Join(ws, "reviewed")), open(filepath.Join(ws, "going"))
 	if a.Files() == gone.Files() {
 		t.Fatal("one cache for two workspaces")
 	}
 	old := time.Now().Add(-2 * unusedFor)
-	for _, c := range []*Cache{a, gone, away} {
+	for _, c := range []*Cache{a, gone, away, reviewed, going} {
 		txn, err := c.Begin(context.Background(), "r")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := txn.Discard(); err != nil {
+		switch c {
+		case reviewed: // what it left waits with it
+			if err = os.WriteFile(filepath.Join(txn.Layer().Upper, "f"), nil, 0o644); err == nil {
+				err = txn.Park()
+			}
+		case going:
+			t.Cleanup(func() { _ = txn.Discard() })
+		default:
+			err = txn.Discard()
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		if c != away {
@@ -385,7 +396,7 @@ func TestCachesOfSeveralWorkspaces(t *testing.T) {
 		}
 	}
 	open(ws)
-	for c, want := range map[*Cache]bool{a: true, gone: false, away: true} {
+	for c, want := range map[*Cache]bool{a: true, gone: false, away: true, reviewed: true, going: true} {
 		if _, err := os.Stat(c.Files()); (err == nil) != want {
 			t.Errorf("%s: %v", c.own.path, err)
 		}

@@ -63,8 +63,7 @@ func (one *CleanedCache) clean(ctx context.Context, dir string, dryRun bool) err
 		failed = append(failed, removeTree(files.fd, name))
 	}
 	failed = append(failed, removeIfThere(filepath.Join(dir, "size"))) // it is measured anew
-	waiting, _ := os.ReadDir(filepath.Join(dir, "layers", waitingName))
-	if one.Gone && len(waiting) == 0 {
+	if one.Gone && !waitsFor(dir) {
 		parent, err := openTree(filepath.Dir(dir))
 		if err != nil {
 			return errors.Join(append(failed, err)...)

@@ -127,6 +127,29 @@ func TestNamespaceObstacle(t *testing.T) {
 	}
 }
 
+// Where AppArmor is in the way, at the clone or later, the mend is the whole profile, for the binary that runs, and how it
+// is loaded.
+func TestAppArmorMend(t *testing.T) {
+	h := host{read: settings(map[string]string{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n"})}
+	exe, err := os.Executable()
+	if err == nil {
+		exe, err = filepath.EvalSymlinks(exe)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]obstacle{
+		"no namespaces": h.namespaceObstacle(unix.EACCES),
+		"no rights":     h.insideObstacle(insideMounts, unix.EPERM),
+	} {
+		for _, want := range []string{"write this to /etc/apparmor.d/airlock\n", appArmorProfile(exe), "sudo apparmor_parser -r /etc/apparmor.d/airlock"} {
+			if !strings.Contains(o.mend, want) {
+				t.Errorf("%s: the mend lacks %q:\n%s", name, want, o.mend)
+			}
+		}
+	}
+}
+
 func TestAppArmorProfile(t *testing.T) {
 	const want = `abi <abi/4.0>,
 include <tunables/global>

@@ -80,6 +80,7 @@
 //     reads all that belongs to root, whatever the modes' other bits say.
 //   - Where a run has another uid than the server, the layer of its workspace must lie where that uid may
 //     go.
+//   - A run gets no leases (F_SETLEASE is EINVAL). Locks on files that a bind shows are the host's own.
 //   - Files in the workspace that belong to other users are seen as nobody's, and can't be changed in place.
 //   - The rename of a directory that lies in an overlay's lower layer is not atomic, costs a copy of every
 //     file in it, and leaves open directories and working directories in it behind. It is EXDEV if something

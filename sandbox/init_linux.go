@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,8 +29,7 @@ const (
 // initMain is PID 1 of a run. It is trusted, and shares a pid namespace and a uid with a payload that
 // is not, so:
 //
-//   - it ignores every signal that can be sent from inside (Go's handlers would else make "kill -SEGV 1"
-//     a crash; the kernel itself drops only those without a handler);
+//   - it ignores every signal that can be sent from inside: see ignoreSignals;
 //   - it is not dumpable by the time the payload exists, so that its memory, descriptors and environment
 //     can't be opened, and it can't be traced;
 //   - it reads nothing that the payload could write;
@@ -43,12 +43,7 @@ func initMain() {
 	// For whoever looks at the host's processes; exec named this one after a descriptor.
 	_ = os.WriteFile("/proc/self/comm", []byte(initName), 0)
 
-	ignored := make(chan os.Signal, 1)
-	signal.Notify(ignored)
-	go func() {
-		for range ignored {
-		}
-	}()
+	ignoreSignals()
 
 	for _, fd := range []int{controlFD, outputFD, inputFD, egressFD} {
 		unix.CloseOnExec(fd)
@@ -158,13 +153,13 @@ func layFoundation(control *os.File) (f foundation, err error) {
 
 // run builds the rest, starts the payload and reports how it ended.
 func (f foundation) run(c *config, control *os.File) error {
+	if err := f.builder.finish(c.Steps); err != nil {
+		return err
+	}
 	if !c.Stdin {
 		if err := emptyInput(); err != nil {
 			return setupError("open", os.DevNull, err)
 		}
-	}
-	if err := f.builder.finish(c.Steps); err != nil {
-		return err
 	}
 	if err := f.wall.add(c.Steps); err != nil {
 		return err
@@ -192,16 +187,6 @@ func (f foundation) run(c *config, control *os.File) error {
 	return send(control, message{Status: st})
 }
 
-// emptyInput has the payload read /dev/null, and not a pipe at its end: programs tell them apart.
-func emptyInput() error {
-	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(null)
-	return unix.Dup3(null, inputFD, unix.O_CLOEXEC)
-}
-
 // raiseLoopback brings up the one interface that the new network namespace has.
 func raiseLoopback() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -225,4 +210,41 @@ func raiseLoopback() error {
 	// whoever owns the namespace choose it; without it, transfers are only slower. The setting is for IPv6 as well.
 	_ = os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0)
 	return nil
+}
+
+// emptyInput makes the payload's standard input /dev/null and not a pipe at its end: programs tell them apart. It
+// has to be the run's own, which is mounted read-only. By a descriptor of the host's, a run of root's could change the
+// mode of the host's node.
+func emptyInput() error {
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(null)
+	return unix.Dup3(null, inputFD, unix.O_CLOEXEC)
+}
+
+// ignoreSignals has the kernel drop every signal before it reaches init. The kernel itself drops only those without a
+// handler, and Go has one for each: a SIGSEGV, however it came, would be a crash, and a flood of any of them would keep
+// init from its work. A fault of init's own still ends it, since for one the kernel does not ask.
+func ignoreSignals() {
+	signal.Notify(make(chan os.Signal, 1)) // after which Go gives what it executes the default of each
+	const (
+		byDefault = 0 // SIG_DFL and SIG_IGN, the first word of the kernel's struct sigaction
+		ignore    = 1
+	)
+	for number := unix.Signal(1); number <= 64; number++ {
+		var action [4]uint64
+		size := unsafe.Sizeof(action[0]) // of a set of signals
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), 0, uintptr(unsafe.Pointer(&action)), size, 0, 0)
+		if errno != 0 || action[0] == byDefault {
+			continue
+		}
+		action = [4]uint64{ignore}
+		if number == unix.SIGCHLD {
+			action[0] = byDefault // which is to ignore it, but to keep children until they are waited for
+		}
+		// SIGURG, by which Go interrupts what does not yield, init does without.
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(&action)), 0, size, 0, 0)
+	}
 }

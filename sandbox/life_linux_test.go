@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -187,6 +188,40 @@ func (w *cancellingWriter) Write(b []byte) (int, error) {
 		w.cancel()
 	}
 	return len(b), nil
+}
+
+// handOut sends its standard output to a socket.
+func handOut(args []string) {
+	fmt.Println("first")
+	c, err := net.Dial("unix", args[0])
+	if err == nil {
+		_, _, err = c.(*net.UnixConn).WriteMsgUnix([]byte{0}, unix.UnixRights(1), nil)
+	}
+	fmt.Println("last", err)
+}
+
+func init() { roles["hand out"] = handOut }
+
+// Whoever else holds the pipe of its output, a run ends when it ends, with all that it wrote.
+func TestOutputHeldElsewhere(t *testing.T) { onEach(t, testOutputHeldElsewhere) }
+
+func testOutputHeldElsewhere(t *testing.T, n Backend) {
+	at := filepath.Join(realTempDir(t), "socket")
+	l, err := net.Listen("unix", at) // and never takes what is sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	released := time.AfterFunc(20*time.Second, func() { l.Close() })
+	spec := testSpec(t, "/probe", "hand out", at)
+	spec.Mounts = append(spec.Mounts, Mount{Kind: MountBind, Source: at, Target: at})
+	exit, out := doRun(t, n, spec, "")
+	if !released.Stop() {
+		t.Error("the run lasted as long as the other end of its output was open")
+	}
+	if exit != (Exit{}) || out != "first\nlast <nil>\n" {
+		t.Errorf("got %+v, %q", exit, out)
+	}
 }
 
 func TestFailingOutputDoesNotBlockTheRun(t *testing.T) {

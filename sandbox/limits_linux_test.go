@@ -110,6 +110,13 @@ func testRunsRlimits(t *testing.T, n Backend) {
 	if exit, out := doRun(t, n, spec, ""); exit != (Exit{}) || out != "77\n77\n0\n0\nunlimited\n" {
 		t.Errorf("got %+v, %q", exit, out)
 	}
+	var signals unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_SIGPENDING, &signals); err != nil {
+		t.Fatal(err)
+	}
+	if out := shell(t, n, "grep 'pending signals' /proc/self/limits"); !strings.Contains(out, fmt.Sprintf(" %d ", signals.Max/2)) {
+		t.Errorf("of the user's %d pending signals: %s", signals.Max, out)
+	}
 	// More than the server itself may have cannot be given.
 	spec.Limits.Files = int(own.Max) + 1
 	if exit, out := doRun(t, n, spec, ""); exit != (Exit{}) || !strings.HasPrefix(out, fmt.Sprintf("%d\n", own.Max)) {

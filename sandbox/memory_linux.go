@@ -17,11 +17,12 @@ type footprint struct {
 	private int64 // what processes have for themselves: anonymous memory, also where it is swapped out, and page tables
 	shared  int64 // what they have mapped of shared memory
 	objects int64 // shared memory that is there whether it is mapped or not: tmpfs, System V segments, memfds
+	kernel  int64 // what the kernel keeps for the run that is nobody's memory: semaphores, messages, inodes of the tmpfs
 }
 
 // atMost is never less than what the run holds: a page that several processes share is counted for each,
 // and one that is mapped from an object twice.
-func (f footprint) atMost() int64 { return f.private + f.shared + f.objects }
+func (f footprint) atMost() int64 { return f.private + f.shared + f.objects + f.kernel }
 
 // memoryMeter measures the processes of the pid namespace that its /proc shows, of which it must be init. The
 // payload can make that slow, but can't make a process vanish from it.
@@ -52,8 +53,17 @@ func (m *memoryMeter) look() (footprint, error) {
 	if err := m.listProcesses(); err != nil {
 		return f, err
 	}
-	for _, pid := range m.pids {
+	for i, pid := range m.pids {
 		s := m.status(pid)
+		if s.zombie && s.threads > 1 && m.memory {
+			// The first thread has ended and the others go on: the process is theirs, and its memory is seen through one of them.
+			if thread := m.liveThread(pid); thread != 0 {
+				m.pids[i] = thread
+				threads := s.threads
+				s = m.status(thread)
+				s.threads = threads
+			}
+		}
 		f.tasks += s.threads
 		f.private += s.private
 		f.shared += s.shared
@@ -63,6 +73,7 @@ func (m *memoryMeter) look() (footprint, error) {
 	}
 	used, err := filesystemUse(m.scratch)
 	f.objects = used + m.segments() + m.memfdBytes()
+	f.kernel = m.ipcObjects() + inodeMemory(m.scratch)
 	return f, err
 }
 
@@ -86,11 +97,36 @@ func (m *memoryMeter) exactly(f footprint) int64 {
 	}
 	// Which part of the mapped shared memory belongs to an object isn't known: at least the larger of the two
 	// is there.
-	return private + max(shared, f.objects)
+	return private + max(shared, f.objects) + f.kernel
+}
+
+// liveThread is a thread of a process that has not ended; 0 if there is none.
+func (m *memoryMeter) liveThread(pid int) (found int) {
+	m.eachThread(pid, func(thread int) {
+		if found == 0 && thread != pid && !m.status(thread).zombie {
+			found = thread
+		}
+	})
+	return found
+}
+
+// eachThread calls do for each thread of a process.
+func (m *memoryMeter) eachThread(pid int, do func(thread int)) {
+	fd, err := unix.Openat(int(m.proc.Fd()), strconv.Itoa(pid)+"/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	_ = eachEntry(fd, make([]byte, 4096), func(name string) {
+		if thread, err := strconv.Atoi(name); err == nil {
+			do(thread)
+		}
+	})
 }
 
 // processMemory is what one process has, in bytes.
 type processMemory struct {
+	zombie                  bool
 	threads                 int
 	private, shared, tables int64
 }
@@ -100,6 +136,8 @@ func (m *memoryMeter) status(pid int) processMemory {
 	var p processMemory
 	m.fields(strconv.Itoa(pid)+"/status", func(key, value []byte) {
 		switch string(key) {
+		case "State":
+			p.zombie = bytes.HasPrefix(bytes.TrimSpace(value), []byte("Z"))
 		case "Threads":
 			p.threads = int(number(value))
 		case "RssAnon", "VmSwap", "HugetlbPages":
@@ -150,6 +188,43 @@ func (m *memoryMeter) segments() int64 {
 	return sum
 }
 
+// semaphoreSize is what the kernel takes for one System V semaphore, in bytes.
+const semaphoreSize = 64
+
+// ipcObjects are the bytes that the System V semaphores and messages of the run's IPC namespace take. They belong to no
+// process.
+func (m *memoryMeter) ipcObjects() int64 {
+	var sum int64
+	for _, kind := range []struct {
+		name   string
+		column int
+		size   int64
+	}{{"sem", 3, semaphoreSize}, {"msg", 3, 1}} { // key semid perms nsems …; key msqid perms cbytes …
+		b, _ := m.read("sysvipc/" + kind.name)
+		first := true
+		for line := range bytes.Lines(b) {
+			f := bytes.Fields(line)
+			if !first && len(f) > kind.column {
+				sum += number(f[kind.column]) * kind.size
+			}
+			first = false
+		}
+	}
+	return sum
+}
+
+// inodeSize is about what the kernel takes for a file of a tmpfs with nothing in it, in bytes.
+const inodeSize = 1 << 10
+
+// inodeMemory is what the files of a tmpfs take beside what is in them.
+func inodeMemory(f *os.File) int64 {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
+		return 0
+	}
+	return int64(st.Files-st.Ffree) * inodeSize
+}
+
 // memfdPrefix is how the kernel names a file that memfd_create(2) has made.
 const memfdPrefix = "/memfd:"
 
@@ -162,15 +237,13 @@ func (m *memoryMeter) memfdBytes() int64 {
 	}
 	seen := make(map[uint64]bool)
 	var sum int64
-	for _, pid := range m.pids {
-		if pid == 1 {
-			continue
-		}
-		dir := strconv.Itoa(pid) + "/fd"
+	look := func(thread int) {
+		dir := strconv.Itoa(thread) + "/fd"
 		fd, err := unix.Openat(int(m.proc.Fd()), dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			continue
+			return
 		}
+		defer unix.Close(fd)
 		_ = eachEntry(fd, m.dirBuf, func(name string) {
 			var target [len(memfdPrefix)]byte // a path can't begin so: the root of a run is sealed
 			if n, err := unix.Readlinkat(fd, name, target[:]); err != nil || string(target[:n]) != memfdPrefix {
@@ -182,11 +255,28 @@ func (m *memoryMeter) memfdBytes() int64 {
 				sum += st.Blocks * 512
 			}
 		})
-		unix.Close(fd)
+	}
+	for _, pid := range m.pids {
+		if pid == 1 {
+			continue
+		}
+		look(pid)
+		m.eachThread(pid, func(thread int) {
+			if thread != pid && !sameFiles(pid, thread) {
+				look(thread) // it has taken a table of its own
+			}
+		})
 	}
 	m.memfds = sum
 	m.nextScan = start.Add(10 * time.Since(start))
 	return sum
+}
+
+// sameFiles reports whether two threads have one table of descriptors. Where the kernel doesn't say, they may not.
+func sameFiles(a, b int) bool {
+	const kcmpFiles = 2
+	r, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), kcmpFiles, 0, 0, 0)
+	return errno == 0 && r == 0
 }
 
 // listProcesses finds the processes of the namespace, in the order of their pids.

@@ -24,11 +24,6 @@ const (
 // command from it. The status is not nil if the command could not be executed: the sandbox stood, and
 // there is nothing to wait for. renames and wall may be nil. From the fork on looks watches.
 func startPayload(c *config, renames *renamer, wall *wall, looks *watch) (pid int, _ *status, err error) {
-	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
-	if err != nil {
-		return 0, nil, setupError("open", "/dev/null", err)
-	}
-	defer null.Close()
 	score, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
 	if err != nil {
 		return 0, nil, setupError("open", "/proc/self/oom_score_adj", err)

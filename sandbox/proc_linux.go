@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,6 +36,9 @@ func (b *builder) mountProc() error {
 	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return setupError("forbid user namespaces", "/proc/sys/user/max_user_namespaces", err)
 	}
+	if err := shareAllowances(); err != nil {
+		return err
+	}
 	for _, name := range readOnlyProc {
 		p := "/proc/" + name
 		if err := b.bindInside(p, p, unix.MOUNT_ATTR_RDONLY); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -44,6 +48,32 @@ func (b *builder) mountProc() error {
 	for _, name := range maskedProc {
 		if err := b.mask("/proc/" + name); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// allowances are what the kernel grants a user over all namespaces, by few enough that one program can take them all: the
+// names that the limits of a user namespace have, and where the host says how many that is.
+var allowances = []struct{ own, host string }{
+	{"max_inotify_instances", "fs/inotify/max_user_instances"},
+	{"max_inotify_watches", "fs/inotify/max_user_watches"},
+	{"max_fanotify_groups", "fs/fanotify/max_user_groups"},
+	{"max_fanotify_marks", "fs/fanotify/max_user_marks"},
+}
+
+// shareAllowances lets the run have a quarter of each. With all of them it would have the user's editor and desktop
+// see no file change while it goes on.
+func shareAllowances() error {
+	for _, a := range allowances {
+		b, err := os.ReadFile("/proc/sys/" + a.host)
+		if err != nil {
+			continue // a kernel without it
+		}
+		own := "/proc/sys/user/" + a.own
+		share := strconv.FormatInt(max(number(b)/4, 1), 10)
+		if err := os.WriteFile(own, []byte(share), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return setupError("share with the user", own, err)
 		}
 	}
 	return nil

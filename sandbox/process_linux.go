@@ -50,8 +50,8 @@ func (p *process) begin(stdio Stdio) {
 			out = io.Discard
 		}
 		// An output that fails is not the run's to notice: what it writes goes on being read.
-		if _, err := io.Copy(out, p.pipes.output); err != nil {
-			_, _ = io.Copy(io.Discard, p.pipes.output)
+		if err := copyOutput(out, p.pipes.output); err != nil {
+			_ = copyOutput(io.Discard, p.pipes.output)
 		}
 	}()
 	if p.pipes.input != nil {
@@ -71,6 +71,7 @@ func (p *process) kill() { p.killOnce.Do(p.init.kill) }
 func (p *process) abort() error {
 	p.kill()
 	_, _ = p.init.wait()
+	endOutput(p.pipes.output)
 	<-p.copied
 	p.unwatch()
 	p.pipes.closeServer()
@@ -127,7 +128,8 @@ func (p *process) ended() (Exit, error) {
 	if p.status == nil {
 		state, err = p.waitInit()
 	}
-	// All that held the output pipe is gone, so that its end comes.
+	// All that could write to the output is gone, and what it wrote is in the pipe.
+	endOutput(p.pipes.output)
 	<-p.copied
 	killed := !p.unwatch()
 

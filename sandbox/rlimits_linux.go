@@ -9,7 +9,8 @@ import (
 )
 
 // setRlimits sets the resource limits that the run inherits from init: open files of a process, no core
-// dumps, and the number of processes and threads, to which initTasks is added for init's own.
+// dumps, half of the signals that may be pending for a user, and the number of processes and threads, to which initTasks
+// is added for init's own.
 //
 // RLIMIT_NPROC counts the tasks of one uid inside one user namespace (since Linux 5.14), so that what the
 // user runs on the host does not count. Two things to know about it:
@@ -26,6 +27,9 @@ func setRlimits(l Limits, initTasks int) error {
 	if err := setRlimit("core", unix.RLIMIT_CORE, coreLimit); err != nil {
 		return err
 	}
+	if err := halveSignals(); err != nil {
+		return err
+	}
 	if l.Files > 0 {
 		if err := setRlimit("nofile", unix.RLIMIT_NOFILE, uint64(l.Files)); err != nil {
 			return err
@@ -35,6 +39,16 @@ func setRlimits(l Limits, initTasks int) error {
 		return setRlimit("nproc", unix.RLIMIT_NPROC, uint64(l.Processes+initTasks))
 	}
 	return nil
+}
+
+// halveSignals leaves the user on the host something to send: what a run has queued counts there too, and one that may
+// queue all would have sigqueue(3) fail for every other program of the user.
+func halveSignals() error {
+	var have unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_SIGPENDING, &have); err != nil {
+		return fmt.Errorf("get rlimit sigpending: %w", err)
+	}
+	return setRlimit("sigpending", unix.RLIMIT_SIGPENDING, have.Max/2)
 }
 
 func setRlimit(name string, resource int, value uint64) error {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,7 @@ const (
 	ioctlTIOCSTI    = unix.TIOCSTI
 	ioctlTIOCLINUX  = unix.TIOCLINUX
 	netlinkProtocol = unix.NETLINK_ROUTE
+	setDelegation   = unix.F_SETLEASE + 16 // F_SETDELEG (Linux 6.19), a lease on a directory
 )
 
 // refused is what a run may not call although nothing else may stop it. It is a denylist: the run has
@@ -131,12 +133,54 @@ var refused = []rule{
 	{"prlimit64", 302, 261, unix.EPERM, []condition{argNotIn(0, 0), anyBit(2, wholeWord)}},
 	{"prlimit64", 302, 261, unix.EPERM, []condition{argNotIn(0, 0), anyHighBit(2)}},
 
+	// A lease on a file has everybody else who opens it wait, for 45 seconds; read access and the same user is all that it
+	// takes, so that a run could hold up the host's programs by what it is shown. The answer is that of a filesystem without.
+	{"fcntl", 72, 25, unix.EINVAL, []condition{argIn(1, unix.F_SETLEASE, setDelegation)}},
+
 	// Terminals: typing into one that someone else reads, and the console's counterpart of it.
 	{"ioctl", 16, 29, unix.EPERM, []condition{argIn(1, ioctlTIOCSTI, ioctlTIOCLINUX)}},
 }
 
-// refusedHere is what a run of this process's user may not call.
-func refusedHere() []rule { return slices.Concat(refused, ownership(os.Getuid(), os.Getgid())) }
+// refusedHere is what a run of this process's user, that this process is the init of, may not call.
+func refusedHere() []rule {
+	return slices.Concat(refused, ownership(os.Getuid(), os.Getgid()), scheduling(ownThreads()))
+}
+
+// scheduling keeps the threads with these ids as they are scheduled. They are init's: some of them have the payload's
+// user and no capability, and that is all that the kernel asks for before it lets one process take another's processor
+// away. An init that is not scheduled ends nothing. No process of the run has one of their ids, or gets one later: the kernel
+// hands out the low ones once.
+func scheduling(threads []uint32) []rule {
+	const (
+		prioUser   = 2
+		ioprioUser = 3
+	)
+	return []rule{
+		{"sched_setparam", 142, 118, unix.EPERM, []condition{argIn(0, threads...)}},
+		{"sched_setscheduler", 144, 119, unix.EPERM, []condition{argIn(0, threads...)}},
+		{"sched_setattr", 314, 274, unix.EPERM, []condition{argIn(0, threads...)}},
+		{"sched_setaffinity", 203, 122, unix.EPERM, []condition{argIn(0, threads...)}},
+		{"setpriority", 141, 140, unix.EPERM, []condition{argIn(1, threads...)}},
+		{"setpriority", 141, 140, unix.EPERM, []condition{argIn(0, prioUser)}},
+		{"ioprio_set", 251, 30, unix.EPERM, []condition{argIn(1, threads...)}},
+		{"ioprio_set", 251, 30, unix.EPERM, []condition{argIn(0, ioprioUser)}},
+	}
+}
+
+// ownThreads are the ids of this process's threads, the first few of them: init has a dozen.
+func ownThreads() []uint32 {
+	threads := []uint32{uint32(os.Getpid())}
+	entries, _ := os.ReadDir("/proc/self/task") // without /proc the first thread is the one that counts
+	for _, e := range entries[:min(len(entries), maxThreads)] {
+		if id, err := strconv.ParseUint(e.Name(), 10, 32); err == nil && !slices.Contains(threads, uint32(id)) {
+			threads = append(threads, uint32(id))
+		}
+	}
+	return threads
+}
+
+// maxThreads bounds a rule, whose length has 8 bits.
+const maxThreads = 100
 
 // ownership has chown to what a run's user namespace does not map fail as it does for every other user: with
 // EPERM, which programs that restore owners expect and pass over. The namespace's own answer is EINVAL.

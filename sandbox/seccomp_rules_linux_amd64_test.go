@@ -10,7 +10,7 @@ import (
 // golang.org/x/sys, which come from the kernel's headers.
 func nativeNumbers() (rules map[string]int, headers map[string]int) {
 	rules = make(map[string]int)
-	for _, r := range slices.Concat(refused, ownership(0, 0), notified, numbersAllowed) {
+	for _, r := range slices.Concat(refused, ownership(0, 0), scheduling(nil), notified, numbersAllowed) {
 		rules[r.name] = r.amd64
 	}
 	return rules, map[string]int{
@@ -72,6 +72,13 @@ func nativeNumbers() (rules map[string]int, headers map[string]int) {
 		"socketpair":             unix.SYS_SOCKETPAIR,
 		"setrlimit":              unix.SYS_SETRLIMIT,
 		"prlimit64":              unix.SYS_PRLIMIT64,
+		"fcntl":                  unix.SYS_FCNTL,
+		"sched_setparam":         unix.SYS_SCHED_SETPARAM,
+		"sched_setscheduler":     unix.SYS_SCHED_SETSCHEDULER,
+		"sched_setattr":          unix.SYS_SCHED_SETATTR,
+		"sched_setaffinity":      unix.SYS_SCHED_SETAFFINITY,
+		"setpriority":            unix.SYS_SETPRIORITY,
+		"ioprio_set":             unix.SYS_IOPRIO_SET,
 		"ioctl":                  unix.SYS_IOCTL,
 		"chown":                  unix.SYS_CHOWN,
 		"fchown":                 unix.SYS_FCHOWN,

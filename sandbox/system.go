@@ -19,6 +19,8 @@ type System struct {
 	Env []string
 	// Account is who the run is.
 	Account Account
+
+	untrusted []string // see HostSystem
 }
 
 // systemDirs hold programs and libraries. Those that are links on the host are made again as links.
@@ -35,8 +37,11 @@ var standardPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/
 // allowlist of /etc with the files that name users and hosts replaced by the run's own, and the
 // toolchains that env's PATH and the home directory lead to. env is the server's environment; only PATH
 // and HOME are looked at. Things of the host that don't exist or can't be read are left out.
-func HostSystem(env []string, uid, gid int) (System, error) {
-	s := System{Account: lookupAccount(env, uid, gid)}
+//
+// untrusted are real directories that runs write to: workspaces. Nothing is shown because of what is in one, where a link
+// that an earlier run has left could lead to anything of the user's.
+func HostSystem(env []string, uid, gid int, untrusted ...string) (System, error) {
+	s := System{Account: lookupAccount(env, uid, gid), untrusted: untrusted}
 	for _, dir := range systemDirs {
 		s.show(dir)
 	}
@@ -71,7 +76,7 @@ func (s *System) show(name string) bool {
 		return false
 	}
 	real := mounts[len(mounts)-1].Target
-	if !s.Account.reaches(real) {
+	if !s.Account.reaches(real) || slices.ContainsFunc(mounts, s.inUntrusted) {
 		return false
 	}
 	if s.covered(real) {
@@ -84,6 +89,11 @@ func (s *System) show(name string) bool {
 		}
 	}
 	return true
+}
+
+// inUntrusted reports whether a link is, or what is shown lies, where runs write.
+func (s *System) inUntrusted(m Mount) bool {
+	return slices.ContainsFunc(s.untrusted, func(dir string) bool { return under(m.Target, dir) })
 }
 
 // Visible reports whether a run sees, at the same path, what the host has at name, which may lead through

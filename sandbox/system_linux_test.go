@@ -87,6 +87,58 @@ ls -A . .cargo; (echo x > .pyenv/x) 2>&1`, home)
 	}
 }
 
+// What runs could have put there shows nothing to later ones.
+func TestToolchainsThroughAWorkspace(t *testing.T) {
+	home, ws, other := realTempDir(t), realTempDir(t), realTempDir(t)
+	secret := realTempDir(t)
+	for _, dir := range []string{ws + "/go/bin", other + "/go/bin"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{
+		ws + "/.nvm": secret, ws + "/rbenv": secret, other + "/.volta": secret, other + "/.cargo": ".", other + "/bin": secret,
+		home + "/.rbenv": ws + "/rbenv", home + "/.pyenv": secret,
+	} {
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name, path, home string
+		untrusted        []string
+		want             bool
+	}{
+		{"control: the user's own link", "/usr/bin", home, nil, true},
+		{"PATH leads into the workspace", ws + "/go/bin", "/nowhere", []string{ws}, false},
+		{"PATH leads into another one", other + "/go/bin", "/nowhere", nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			system, err := HostSystem([]string{"PATH=" + c.path, "HOME=" + c.home}, os.Geteuid(), os.Getegid(), c.untrusted...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := system.Visible(secret); got != c.want {
+				t.Errorf("what the link leads to can be seen: %v", got)
+			}
+		})
+	}
+	t.Run("the user's link leads through the workspace", func(t *testing.T) {
+		if err := os.Remove(home + "/.pyenv"); err != nil {
+			t.Fatal(err)
+		}
+		for _, untrusted := range []string{"/nowhere", ws} {
+			system, err := HostSystem([]string{"PATH=/usr/bin", "HOME=" + home}, os.Geteuid(), os.Getegid(), untrusted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := system.Visible(secret); got == (untrusted == ws) {
+				t.Errorf("with %s untrusted what the link leads to can be seen: %v", untrusted, got)
+			}
+		}
+	})
+}
+
 func TestSystemIsAsTheHostHasIt(t *testing.T) { onEach(t, testSystemIsAsTheHostHasIt) }
 
 func testSystemIsAsTheHostHasIt(t *testing.T, n Backend) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -63,24 +64,37 @@ func (s *System) showToolchains(env []string) {
 	for _, tc := range toolchains {
 		homes = append(homes, tc.homesIn(dirs)...)
 	}
-	homes = append(homes, s.Account.Home, passwdHome(s.Account.UID), "/home/linuxbrew")
+	own := []string{s.Account.Home, passwdHome(s.Account.UID), "/home/linuxbrew"}
+	homes = append(homes, own...)
 
 	for _, tc := range toolchains {
-		within := homes
+		looked := homes
 		if tc.asked {
-			within = tc.homesIn(dirs)
+			looked = tc.homesIn(dirs)
 		}
-		for _, home := range within {
+		for _, home := range looked {
 			if !path.IsAbs(home) || path.Clean(home) == "/" {
 				continue
 			}
 			root := path.Join(home, tc.root)
-			shown := s.showToolchain(root, tc.parts)
+			within := home
+			if slices.Contains(own, home) {
+				within = "/"
+			}
+			shown := s.showToolchain(root, tc.parts, within)
 			if shown && tc.env != "" && path.Clean(home) != s.Account.Home && getenv(s.Env, tc.env) == "" {
 				s.Env = append(s.Env, tc.env+"="+root)
 			}
 		}
 	}
+}
+
+// staysIn reports whether a path leads to something below dir. A home that only PATH says is one can be any directory that
+// somebody has written to, and hold a link to anything.
+func staysIn(name, dir string) bool {
+	real, _, err := FollowLinks(name)
+	realDir, _, dirErr := FollowLinks(dir)
+	return err == nil && dirErr == nil && under(real, realDir)
 }
 
 // homesIn finds the homes in which directories of a PATH that lie in the toolchain are.
@@ -94,14 +108,14 @@ func (tc toolchain) homesIn(dirs []string) []string {
 	return homes
 }
 
-// showToolchain shows parts of root, or all of it, without credentials.
-func (s *System) showToolchain(root string, parts []string) (shown bool) {
+// showToolchain shows parts of root, or all of it, without credentials, as far as they lead to something below within.
+func (s *System) showToolchain(root string, parts []string, within string) (shown bool) {
 	if len(parts) == 0 {
 		parts = []string{"."}
 	}
 	for _, part := range parts {
 		dir := path.Join(root, part)
-		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || s.Visible(dir) {
+		if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || s.Visible(dir) || !staysIn(dir, within) {
 			continue
 		}
 		if f, err := os.Open(dir); err != nil { // only if readable

@@ -3,10 +3,12 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -120,7 +122,71 @@ func hold(args []string) {
 				}
 			}
 		}
+	case "thread": // after the first thread has ended, which the process is named by
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			go hold(args) // some thread that has nothing to do is the first one
+			time.Sleep(time.Hour)
+		}
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			fill(mapped(-1, unix.MAP_PRIVATE|unix.MAP_ANON))
+			heldIt()
+			os.Exit(0)
+		}()
+		_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+	case "apart": // in a table of descriptors that is one thread's
+		time.Sleep(time.Millisecond) // what Go's runtime opens for its timers is in both
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() { // whose table the process's is
+			go hold(args)
+			time.Sleep(time.Hour)
+		}
+		if err := unix.Unshare(unix.CLONE_FILES); err != nil {
+			panic(err)
+		}
+		fd, err := unix.MemfdCreate("x", 0)
+		if err != nil {
+			panic(err)
+		}
+		chunk := make([]byte, 1<<20)
+		for range mb {
+			if _, err := unix.Write(fd, chunk); err != nil {
+				panic(err)
+			}
+		}
+	case "semaphores":
+		const each = 32000
+		for n := 0; n*64 < size; n += each {
+			if _, _, errno := unix.Syscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, each, 0o600); errno != 0 {
+				panic(errno)
+			}
+		}
+	case "messages":
+		message := make([]byte, 8+8192) // its type, and what is in it
+		message[0] = 1
+		for n := 0; n < size; n += 8192 {
+			queue, _, errno := unix.Syscall(unix.SYS_MSGGET, unix.IPC_PRIVATE, 0o600, 0)
+			if errno == 0 {
+				_, _, errno = unix.Syscall6(unix.SYS_MSGSND, queue, uintptr(unsafe.Pointer(&message[0])), 8192, 0, 0, 0)
+			}
+			if errno != 0 {
+				panic(errno)
+			}
+		}
+	case "files":
+		for n := range size / 1024 {
+			f, err := os.Create(fmt.Sprint("/tmp/", n))
+			if err != nil {
+				panic(err)
+			}
+			f.Close()
+		}
 	}
+	heldIt()
+}
+
+func heldIt() {
 	fmt.Println("has it")
 	time.Sleep(time.Second)
 	fmt.Println("went on")
@@ -128,7 +194,7 @@ func hold(args []string) {
 
 func TestWatchedMemory(t *testing.T) {
 	n := isolating(newNative(t))
-	for _, kind := range []string{"heap", "shared", "memfd", "tmp", "segment", "tables"} {
+	for _, kind := range []string{"heap", "shared", "memfd", "tmp", "segment", "tables", "thread", "apart", "semaphores", "messages", "files"} {
 		for _, c := range []struct {
 			mb    int
 			ended bool

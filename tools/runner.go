@@ -41,7 +41,7 @@ type WorkspaceRunner struct {
 	ahead     atomic.Bool    // Prepare was called
 	preparing sync.WaitGroup
 	down      *teardown
-	turns    outputTurns
+	turns     outputTurns
 }
 
 // Identity is the user as whom runs are executed, on the host too.
@@ -130,6 +130,9 @@ func (w *WorkspaceRunner) Permit(r Request) error {
 	}
 	return w.permitProgram(r)
 }
+
+// Notes are the policy's: what this host cannot hold, a sentence each.
+func (w *WorkspaceRunner) Notes() []string { return w.policy.Notes }
 
 // Describe implements [Runner].
 func (w *WorkspaceRunner) Describe() string { return w.policy.Describe() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -36,6 +37,10 @@ func kernelProbes() []probe {
 		{name: "swapon", try: calling(unix.SYS_SWAPON, 0, 0), held: refused(unix.EPERM), control: asRoot, beyond: refused(unix.EFAULT)},
 		{name: "swapoff", try: calling(unix.SYS_SWAPOFF, 0), held: refused(unix.EPERM), control: asRoot, beyond: refused(unix.EFAULT)},
 		{name: "acct", try: calling(unix.SYS_ACCT, emptyPath()), held: refused(unix.EPERM), control: asRoot, beyond: refused(unix.ENOENT)},
+		{
+			name: "half of the user's inotify instances", try: takeInstances, held: refused(unix.EMFILE),
+			absent: refused(unix.EMFILE), why: "the user's other programs have more than half of them",
+		},
 		{name: "typing into a terminal", try: typeIntoTerminal, held: refused(unix.EPERM)},
 		{name: "typing into a terminal, number with a high bit", try: calling(unix.SYS_IOCTL, minusOne, unix.TIOCSTI|1<<32), held: refused(unix.EPERM), beyond: refused(unix.EBADF)},
 		{name: "console selection", try: calling(unix.SYS_IOCTL, minusOne, unix.TIOCLINUX), held: refused(unix.EPERM), beyond: refused(unix.EBADF)},
@@ -103,4 +108,24 @@ func typeIntoTerminal(s *stage) error {
 func typeInto(*stage) error {
 	c := []byte("x")
 	return call(unix.SYS_IOCTL, 0, unix.TIOCSTI, uintptr(unsafe.Pointer(&c[0])))()
+}
+
+// takeInstances takes, for a moment, what the user's other programs would have to do without.
+func takeInstances(*stage) error {
+	limit, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(limit)))
+	if err != nil {
+		return err
+	}
+	for range n / 2 {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+	}
+	return nil
 }

@@ -38,6 +38,16 @@ func signalsToInit(s *stage) error {
 	return afterwards(pid)
 }
 
+// queueSignals does the same by a call that Go's runtime does not take for kill(2).
+func queueSignals(_ *stage, pid int) error {
+	const queued = ^uint32(0) // SI_QUEUE
+	for signal := uint32(1); signal <= 64; signal++ {
+		info := [32]uint32{signal, 0, queued} // siginfo_t
+		_ = call(unix.SYS_RT_SIGQUEUEINFO, uintptr(pid), uintptr(signal), uintptr(unsafe.Pointer(&info)))()
+	}
+	return afterwards(pid)
+}
+
 func pidfdSignal(s *stage) error {
 	pid, done, err := s.victim()
 	if err != nil {
@@ -153,9 +163,8 @@ func stealDescriptor(_ *stage, pid int) error {
 	return err
 }
 
-// setLimits takes from another process what it needs to go on: open files, so that it can't look at anything any more. Any
-// of its threads will do to name it.
-func setLimits(_ *stage, pid int) error {
+// onThreads makes an attempt on each thread of a process, any of which will do: one that gets through is a success.
+func onThreads(pid int, attempt func(thread int) error) error {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		return err
@@ -165,11 +174,51 @@ func setLimits(_ *stage, pid int) error {
 		if err != nil {
 			return err
 		}
-		if err := unix.Prlimit(id, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: 1}, nil); err != unix.EPERM {
+		if err := attempt(id); err != unix.EPERM {
 			return err
 		}
 	}
 	return unix.EPERM
+}
+
+// setLimits takes from another process what it needs to go on: open files, so that it can't look at anything any more.
+func setLimits(_ *stage, pid int) error {
+	return onThreads(pid, func(thread int) error {
+		return unix.Prlimit(thread, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
+	})
+}
+
+// scheduleLast has a process run only when nobody else wants to.
+func scheduleLast(_ *stage, pid int) error {
+	return onThreads(pid, func(thread int) error {
+		return unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+	})
+}
+
+// bind leaves a process one processor, which others can keep busy.
+func bind(_ *stage, pid int) error {
+	var one, all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	for cpu := 0; one.Count() == 0; cpu++ {
+		if all.IsSet(cpu) {
+			one.Set(cpu)
+		}
+	}
+	return onThreads(pid, func(thread int) error { return unix.SchedSetaffinity(thread, &one) })
+}
+
+func makeNice(_ *stage, pid int) error {
+	return onThreads(pid, func(thread int) error { return unix.Setpriority(unix.PRIO_PROCESS, thread, 19) })
+}
+
+func idleInput(_ *stage, pid int) error {
+	const (
+		process = 1
+		idle    = 3 << 13
+	)
+	return onThreads(pid, func(thread int) error { return call(unix.SYS_IOPRIO_SET, process, uintptr(thread), idle)() })
 }
 
 // compare asks whether two processes have the same descriptor, which tells the order of kernel addresses.

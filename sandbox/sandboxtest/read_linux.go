@@ -204,6 +204,7 @@ func processProbes() []probe {
 		{name: "signal to the server", try: func(s *stage) error { return unix.Kill(s.Server, 0) }, held: refused(unix.ESRCH)},
 		{name: "pidfd of a process of the host's", try: func(s *stage) error { _, err := unix.PidfdOpen(s.Witness, 0); return err }, held: refused(unix.ESRCH)},
 		{name: "signals to init", try: signalsToInit, held: refused(errUnharmed)},
+		{name: "signals to init, queued", try: onVictim(queueSignals), held: refused(errUnharmed)},
 		{name: "signal to init by pidfd", try: pidfdSignal, held: refused(errUnharmed)},
 		{name: "ptrace of init", try: onVictim(attach), held: refused(unix.EPERM)},
 		{name: "ptrace of init by seizing", try: onVictim(seize), held: refused(unix.EPERM)},
@@ -220,6 +221,14 @@ func processProbes() []probe {
 		{name: "init's namespaces", try: onVictim(procOf("ns/mnt", unix.O_RDONLY)), held: refused(unix.EACCES)},
 		{name: "descriptor out of init", try: onVictim(stealDescriptor), held: refused(unix.EPERM)},
 		{name: "limits of init", try: onVictim(setLimits), held: refused(unix.EPERM)},
+		{name: "init scheduled last", try: onVictim(scheduleLast), held: refused(unix.EPERM)},
+		{name: "init held to one processor", try: onVictim(bind), held: refused(unix.EPERM)},
+		{name: "init made nicer", try: onVictim(makeNice), held: refused(unix.EPERM)},
+		{name: "init's input and output last", try: onVictim(idleInput), held: refused(unix.EPERM)},
+		{
+			name: "every process of the user's made nicer", try: calling(unix.SYS_SETPRIORITY, unix.PRIO_USER, 0, 19), held: refused(unix.EPERM),
+			control: nowhere, why: "it would be every process of the user's",
+		},
 		{name: "kcmp with init", try: onVictim(compare), held: refused(unix.EPERM)},
 	}
 }

@@ -24,6 +24,8 @@ func writeProbes() []probe {
 		{name: "change the times of what is shown", try: func(s *stage) error { return unix.Utimes(inShown("file")(s), nil) }, held: refused(unix.EROFS)},
 		{name: "give what is shown an attribute", try: func(s *stage) error { return unix.Setxattr(inShown("file")(s), "user.x", []byte("x"), 0) }, held: refused(unix.EROFS)},
 		{name: "change the mode of a device", try: func(*stage) error { return unix.Chmod(os.DevNull, 0o666) }, held: refused(unix.EROFS, unix.EPERM), control: asRoot},
+		{name: "change the times of what the run's descriptors lead to", try: touchDescriptors, held: refused(unix.EROFS)},
+		{name: "lease on what is shown", try: leaseShown, held: refused(unix.EINVAL)},
 		{name: "write to the list of users", try: opens("/etc/passwd", unix.O_WRONLY|unix.O_APPEND), held: refused(unix.EROFS, unix.EACCES), control: asRoot},
 		{name: "write through /proc/self/fd", try: writeThroughDescriptor, held: refused(unix.EROFS)},
 		{
@@ -143,4 +145,42 @@ func cgroupFiles(*stage) error {
 		return nil
 	}
 	return errNothing
+}
+
+// touchDescriptors changes the times of the files that the run was started with, which are open by whatever mount they
+// were opened through. Pipes are the run's own.
+func touchDescriptors(s *stage) error {
+	if !s.Inside {
+		f, err := os.Open(s.Tmp)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return unix.Utimes(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), nil)
+	}
+	for fd := range 3 {
+		name := fmt.Sprintf("/proc/%d/fd/%d", os.Getppid(), fd)
+		var st unix.Stat_t
+		if err := unix.Stat(name, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFIFO {
+			continue
+		}
+		if err := unix.Utimes(name, nil); err != unix.EROFS {
+			return err
+		}
+	}
+	return unix.EROFS
+}
+
+// leaseShown asks for the kind of lock that has others wait who open the file.
+func leaseShown(s *stage) error {
+	f, err := os.Open(inShown("file")(s))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	return err
 }
