@@ -85,7 +85,7 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 		}
 	}()
 	policy := settings.describe()
-	policy.Isolation = settings.isolation(s.choose)
+	policy.Isolation = settings.isolation(s.chooser.choose)
 	runs := &conversation{}
 	runs.Server = tools.New(tools.Options{
 		Version:    version(),
@@ -124,6 +124,7 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 		},
 	})
 	defer controlled(s.places, runs, log)()
+	defer s.chooser.verifyLater(func(err error) { log.Warn("runs will be refused until airlock is restarted", "err", err) })()
 	err := tools.Serve(ctx, a.stdin, a.stdout, runs.Server)
 	switch {
 	case err == nil || ctx.Err() != nil:

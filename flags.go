@@ -72,8 +72,8 @@ type setup struct {
 	// roots or the working directory.
 	workspace string
 
-	// choose is sandbox.Choose, which is asked once.
-	choose func() sandbox.Choice
+	// chooser says what sandbox.backend = "auto" comes to.
+	chooser *chooser
 }
 
 // setUp reads the user's configuration. Its error is for printError, with exit status 2.
@@ -113,7 +113,7 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 		reread:    reread,
 		rules:     rules,
 		workspace: orVariable(f.workspace, environ, workspaceVariable),
-		choose:    chooser(),
+		chooser:   newChooser(p.state),
 	}, nil
 }
 
@@ -163,7 +163,7 @@ func (s setup) open(dir string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	o := opened{dir: real, alias: real, settings: s.user, rules: s.rules, choose: s.choose}
+	o := opened{dir: real, alias: real, settings: s.user, rules: s.rules, choose: s.chooser.choose}
 	if abs, err := filepath.Abs(dir); err == nil {
 		o.alias = abs
 	}

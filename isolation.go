@@ -1,23 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"airlock/sandbox"
 	"airlock/tools"
 )
-
-// tryLimit is the longest that a server takes for trying one backend, before it answers its client.
-const tryLimit = 2 * time.Second
-
-// chooser gives what sandbox.backend = "auto" comes to on this host. It is found out when first asked for, once.
-func chooser() func() sandbox.Choice {
-	return sync.OnceValue(func() sandbox.Choice { return sandbox.Choose(context.Background(), tryLimit) })
-}
 
 // backend builds the backend that the settings name.
 func (s settings) backend(choose func() sandbox.Choice) (sandbox.Backend, error) {

@@ -45,6 +45,9 @@ var candidates = []candidate{
 	{"bwrap", func() (probed, error) { return orNone(NewBubblewrap()) }},
 }
 
+// Isolating are the names of the backends that isolate.
+var Isolating = []string{candidates[0].name, candidates[1].name}
+
 // orNone turns a nil pointer into a nil interface.
 func orNone[B probed](b B, err error) (probed, error) {
 	if err != nil {

@@ -75,6 +75,7 @@ type reserve struct {
 	start func(context.Context, recipe) (*spare, error)
 
 	mu       sync.Mutex
+	told     bool // what is wanted
 	wanted   recipe
 	size     int // how many to keep; at least 1
 	have     []*spare
@@ -87,6 +88,8 @@ type reserve struct {
 }
 
 const (
+	// answerTime is left to the end of a run before the next spare is begun.
+	answerTime = 3 * time.Millisecond
 	// spareTime bounds the making of a spare.
 	spareTime = 10 * time.Second
 	// quietTime is how long the host's mounts are given to settle before another spare is made of them.
@@ -96,16 +99,21 @@ const (
 	idleTime  = time.Minute
 )
 
-// want has spares made by a recipe, as many as are missing. It returns at once.
+// want has spares made by a recipe, as many as are missing, in a moment: who has just ended a run has an answer to give, and
+// is not to share the processors with this. It returns at once.
 func (r *reserve) want(by recipe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wanted = by
+	r.told, r.wanted = true, by
 	r.keep(func(s *spare) bool { return s.made(by) })
-	r.fill()
+	time.AfterFunc(answerTime, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.fill()
+	})
 }
 
-// keep throws the spares away that are not to be kept. mu is held, as by fill and by changed.
+// keep throws the spares away that are not to be kept. mu is held, as by all that follow but guard, take and close.
 func (r *reserve) keep(is func(*spare) bool) {
 	r.have = slices.DeleteFunc(r.have, func(s *spare) bool {
 		if is(s) {
@@ -118,29 +126,34 @@ func (r *reserve) keep(is func(*spare) bool) {
 
 func (r *reserve) fill() {
 	r.size = max(r.size, 1)
-	for !r.closed && len(r.have)+r.starting < r.size {
-		by := r.wanted
-		r.starting++
-		r.beside.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), spareTime)
-			defer cancel()
-			// Without a spare a run starts its own init, and says why it can't.
-			s, err := r.start(ctx, by)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.starting--
-			defer r.changed()
-			if err != nil {
-				return
-			}
-			if r.closed || !s.made(r.wanted) {
-				s.discard()
-				return
-			}
-			r.have = append(r.have, s)
-			r.beside.Go(func() { r.guard(s) })
-		})
+	for r.told && !r.closed && len(r.have)+r.starting < r.size {
+		r.begin()
 	}
+}
+
+// begin begins one spare.
+func (r *reserve) begin() {
+	by := r.wanted
+	r.starting++
+	r.beside.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), spareTime)
+		defer cancel()
+		// Without a spare a run starts its own init, and says why it can't.
+		s, err := r.start(ctx, by)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.starting--
+		defer r.changed()
+		if err != nil {
+			return
+		}
+		if r.closed || !s.made(r.wanted) {
+			s.discard()
+			return
+		}
+		r.have = append(r.have, s)
+		r.beside.Go(func() { r.guard(s) })
+	})
 }
 
 func (r *reserve) changed() {
@@ -185,18 +198,21 @@ func (r *reserve) take(run recipe, steps []step) (*spare, []step) {
 		s.mounts.close()
 		return s, own
 	}
-	if len(r.have) == 0 && r.size > 0 {
-		r.size = min(r.size+1, maxSpares)
-		r.shrinkLater()
-	}
 	return nil, nil
 }
 
-// await returns when a spare waits, or none that is being made is left over for this run: what goes on is nearer to its end
-// than what begins now.
+// await returns when a spare waits, or can't be had. For a run that finds none, and none that is being made for it, one is
+// made. If it is not the only one, one more is kept from now on.
 func (r *reserve) await() {
-	if len(r.have) > 0 || r.starting <= r.awaited || r.closed {
+	if len(r.have) > 0 || !r.told || r.closed {
 		return
+	}
+	if r.starting <= r.awaited {
+		if r.awaited > 0 {
+			r.size = min(max(r.size, 1)+1, maxSpares)
+			r.shrinkLater()
+		}
+		r.begin()
 	}
 	r.awaited++
 	defer func() { r.awaited-- }()
@@ -355,8 +371,8 @@ func (s *spare) lay() error {
 	return nil
 }
 
-// Prepare has the sandbox of a run like this begun ahead, unless one waits already. It returns at once. Of what the spec
-// mounts only that is mounted which needs no run.
+// Prepare has the sandbox of a run like this begun ahead, unless one waits already. It returns at once, and begins it some
+// milliseconds later, or when a run starts. Of what the spec mounts only that is mounted which needs no run.
 func (n *Native) Prepare(spec Spec) {
 	by, _ := recipeOf(spec, plan(spec))
 	n.reserve.want(by)

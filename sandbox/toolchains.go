@@ -135,9 +135,13 @@ func (s *System) showToolchain(root string, parts []string, within string) (show
 // maskCredentials hides what lies in a directory that is shown and is named as credentials are.
 func (s *System) maskCredentials(dir string) {
 	for _, at := range credentialDirs {
-		for _, name := range credentialFiles {
-			found, _ := filepath.Glob(globQuote(dir) + "/" + path.Join(at, name))
-			for _, f := range found {
+		found, _ := filepath.Glob(path.Join(globQuote(dir), at))
+		for _, in := range found {
+			for _, name := range credentialFiles {
+				f := path.Join(in, name)
+				if _, err := os.Lstat(f); err != nil {
+					continue
+				}
 				// What is reached through a link is hidden where it is, if it can be seen there.
 				if real, _, err := FollowLinks(f); err == nil && s.covered(real) {
 					s.Mounts = append(s.Mounts, Mount{Kind: MountMask, Target: real})

@@ -60,10 +60,6 @@ func (s *server) printIdle() error {
 	if err != nil {
 		return err
 	}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.pid(), s.pid()))
-	if err != nil {
-		return err
-	}
 	below, n := 0, 0
 	// Each thread has its own children; what a server starts, any thread may have started.
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.pid()))
@@ -71,8 +67,9 @@ func (s *server) printIdle() error {
 		return err
 	}
 	for _, task := range tasks {
-		if children, err = os.ReadFile(task); err != nil {
-			continue
+		children, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread is gone
 		}
 		for _, child := range strings.Fields(string(children)) {
 			pid, err := strconv.Atoi(child)
