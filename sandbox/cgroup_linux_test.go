@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// testCgroup makes a cgroup that holds the given limits and is removed after the test.
+// testCgroup makes a cgroup that holds the given limits, as for a run that has begun, and is removed after the test.
 func testCgroup(t *testing.T, l Limits) *cgroup {
 	t.Helper()
 	c, err := newCgroup("test", l)
@@ -26,6 +26,7 @@ func testCgroup(t *testing.T, l Limits) *cgroup {
 		_, why := findHierarchies(wantedControllers(l))
 		lacks(t, "cgroup", why)
 	}
+	c.begin(l)
 	if got, want := len(wantedControllers(l)), len(c.controllers()); got != want {
 		lacks(t, "cgroup", fmt.Sprintf("holds only %v", c.controllers()))
 	}

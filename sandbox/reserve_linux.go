@@ -147,7 +147,8 @@ func (r *reserve) begin() {
 		if err != nil {
 			return
 		}
-		if r.closed || !s.made(r.wanted) {
+		surplus := len(r.have) >= max(r.size, 1)
+		if r.closed || surplus || !s.made(r.wanted) {
 			s.discard()
 			return
 		}
