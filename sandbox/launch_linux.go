@@ -25,7 +25,7 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio) (Process, error) {
 	steps := plan(withoutSockets(spec, os.ReadFile))
 	recipe, own := recipeOf(spec, steps)
-	s, left := n.reserve.take(recipe, steps)
+	s, left := n.reserve.take(ctx, recipe, steps)
 	if s != nil {
 		own = left
 	} else {

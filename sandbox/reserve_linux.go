@@ -50,12 +50,12 @@ func recipeOf(s Spec, steps []step) (r recipe, own []step) {
 	return r, own
 }
 
-// fits reports whether a run can go on from a spare, and what steps are left then.
-func (s *spare) fits(run recipe, steps []step) (own []step, ok bool) {
-	if !s.likeIn(run) {
+// fits reports whether a run can go on from what the recipe makes, and what steps are left then.
+func (r recipe) fits(run recipe, steps []step) (own []step, ok bool) {
+	if !r.likeIn(run) {
 		return nil, false
 	}
-	return remaining(steps, s.base.Steps)
+	return remaining(steps, r.base.Steps)
 }
 
 // made reports whether the spare is what the recipe makes.
@@ -181,10 +181,13 @@ func (r *reserve) guard(s *spare) {
 }
 
 // take returns a spare and the steps that it leaves to the run, or nil if there is none that fits the run.
-func (r *reserve) take(run recipe, steps []step) (*spare, []step) {
+// The end of ctx ends the wait for one.
+func (r *reserve) take(ctx context.Context, run recipe, steps []step) (*spare, []step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.await()
+	if _, ok := r.wanted.fits(run, steps); ok {
+		r.await(ctx)
+	}
 	for i, s := range r.have {
 		own, ok := s.fits(run, steps)
 		if !ok {
@@ -202,9 +205,9 @@ func (r *reserve) take(run recipe, steps []step) (*spare, []step) {
 	return nil, nil
 }
 
-// await returns when a spare waits, or can't be had. For a run that finds none, and none that is being made for it, one is
+// await returns when a spare waits, or can't be had, or ctx ends. For a run that finds none, and none that is being made for it, one is
 // made. If it is not the only one, one more is kept from now on.
-func (r *reserve) await() {
+func (r *reserve) await(ctx context.Context) {
 	if len(r.have) > 0 || !r.told || r.closed {
 		return
 	}
@@ -218,13 +221,16 @@ func (r *reserve) await() {
 	r.awaited++
 	defer func() { r.awaited-- }()
 	before := r.starting
-	for len(r.have) == 0 && r.starting >= before && !r.closed {
+	for len(r.have) == 0 && r.starting >= before && !r.closed && ctx.Err() == nil {
 		if r.change == nil {
 			r.change = make(chan struct{})
 		}
 		change := r.change
 		r.mu.Unlock()
-		<-change
+		select {
+		case <-change:
+		case <-ctx.Done():
+		}
 		r.mu.Lock()
 	}
 }

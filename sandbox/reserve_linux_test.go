@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +20,7 @@ func waitingSpare(t *testing.T, n *Native, spec Spec) *spare {
 	n.Prepare(spec)
 	n.reserve.mu.Lock()
 	n.reserve.fill()
-	n.reserve.await()
+	n.reserve.await(t.Context())
 	have := slices.Clone(n.reserve.have)
 	n.reserve.mu.Unlock()
 	if len(have) != 1 {
@@ -196,4 +198,38 @@ func TestMoreSparesByUse(t *testing.T) {
 	}
 	idle.Reset(0)
 	eventually(t, "one spare waits", func() bool { return waiting() == 1 })
+}
+
+// A run does not wait for a spare that it could not use, nor beyond its own end.
+func TestSpareIsNotAwaitedInVain(t *testing.T) {
+	n := isolating(newBackend(t, "native"))
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	n.reserve.start = func(ctx context.Context, _ recipe) (*spare, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return nil, errors.New("none")
+	}
+	spec := testSpec(t, "true")
+	n.Prepare(spec)
+	other := spec
+	other.Limits.Files = 50
+	began := time.Now()
+	if exit, out := doRun(t, n, other, ""); exit != (Exit{}) {
+		t.Errorf("a run with another limit: %+v, %q", exit, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	p, err := n.Start(ctx, spec, Stdio{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(); err != nil || exit != (Exit{Killed: true}) {
+		t.Errorf("a run that ends while it waits: %+v, %v", exit, err)
+	}
+	if took := time.Since(began); took > spareTime/2 {
+		t.Errorf("they took %v", took)
+	}
 }
