@@ -126,12 +126,8 @@ func (c *chooser) write(host string, choice sandbox.Choice) {
 		return
 	}
 	text, err := json.Marshal(note{host, choice.Name})
-	if err != nil || os.MkdirAll(filepath.Dir(c.file), 0o700) != nil {
-		return
-	}
-	temporary := fmt.Sprintf("%s.%d", c.file, os.Getpid())
-	if os.WriteFile(temporary, text, 0o600) != nil || os.Rename(temporary, c.file) != nil {
-		_ = os.Remove(temporary)
+	if err == nil {
+		_ = replaceFile(c.file, text)
 	}
 }
 

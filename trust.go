@@ -51,27 +51,9 @@ func (t trustStore) holds(p *projectPolicy) (bool, error) {
 // add records that the policy is trusted, in the place of what was trusted for its workspace before.
 // The document is replaced as a whole: a reader, or a crash, sees the old one or the new one.
 func (t trustStore) add(p *projectPolicy) error {
-	if err := os.MkdirAll(t.dir, 0o700); err != nil {
-		return err
-	}
 	text, err := json.MarshalIndent(trustRecord{Workspace: p.workspace, SHA256: p.digest()}, "", "  ")
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(t.dir, "new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name()) // gone already if all went well
-	_, err = temp.Write(append(text, '\n'))
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), t.file(p.workspace))
+	return replaceFile(t.file(p.workspace), append(text, '\n'))
 }
