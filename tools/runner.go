@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,49 +73,6 @@ func NewRunner(o RunnerOptions) *WorkspaceRunner {
 		o.Layers.LimitCopies(int64(o.Policy.Limits.Disk))
 	}
 	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache, packages: packages{options: o.Packages}, ports: choosePorts(), down: newTeardown()}
-}
-
-// Prepare has the sandbox of the next run begun ahead, and from then on that of the one after each, if the backend can
-// do that. It is for who does more than one run, and returns at once.
-func (w *WorkspaceRunner) Prepare() {
-	b, ok := w.backend.(preparer)
-	if !ok || w.layers == nil {
-		return
-	}
-	w.ahead.Store(true)
-	w.layers.RemoveBeside()
-	if w.cache != nil {
-		w.cache.RemoveBeside()
-	}
-	w.preparing.Go(func() {
-		env, _, err := w.surround(context.Background(), Request{Tool: "run_shell"})
-		if err != nil {
-			return
-		}
-		defer env.release()
-		// Where a run's layers are is known when there is a run. They are not mounted before.
-		unknown := []overlay.Layer{{Lower: w.view.Workspace, Upper: "/", Work: "/"}}
-		spec, _, err := w.compose("", Request{Tool: "run_shell"}, unknown, env, nil)
-		if err != nil {
-			return
-		}
-		if way, _ := w.egress(); way != nil {
-			way.attachTo(&spec)
-		}
-		b.Prepare(spec)
-	})
-}
-
-// preparer is a backend that can begin a sandbox before there is a run.
-type preparer interface{ Prepare(like sandbox.Spec) }
-
-// prepareAfter has the sandbox of the run after this one begun.
-func (w *WorkspaceRunner) prepareAfter(spec sandbox.Spec) {
-	if !w.ahead.Load() {
-		return
-	}
-	spec.Mounts = slices.DeleteFunc(slices.Clone(spec.Mounts), func(m sandbox.Mount) bool { return m.Target == scriptFile })
-	w.backend.(preparer).Prepare(spec)
 }
 
 // Permit implements [Runner].
