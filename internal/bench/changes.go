@@ -84,14 +84,19 @@ func rewrite(files, round int) string {
 
 // peakMemory is the most that the server had resident, in KiB (VmHWM of proc(5)).
 func (s *server) peakMemory() (int, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid()))
+	return memoryLine(fmt.Sprintf("/proc/%d/status", s.pid()), "VmHWM")
+}
+
+// memoryLine reads a line "key: N kB" of a file of proc(5), in KiB.
+func memoryLine(file, key string) (int, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, key+":"); ok {
 			return strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
 		}
 	}
-	return 0, errors.New("bench: no VmHWM in the server's status")
+	return 0, fmt.Errorf("bench: no %s in %s", key, file)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -89,14 +88,5 @@ func (s *server) printIdle() error {
 
 // proportionalMemory is in KiB.
 func proportionalMemory(pid int) (int, error) {
-	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(rollup)) {
-		if value, ok := strings.CutPrefix(line, "Pss:"); ok {
-			return strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
-		}
-	}
-	return 0, errors.New("no Pss in smaps_rollup")
+	return memoryLine(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss")
 }
