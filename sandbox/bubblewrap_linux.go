@@ -23,7 +23,7 @@ type Bubblewrap struct{ isolating *Native }
 // workspace, where a run might have put a program of that name.
 var bubblewrapPaths = []string{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
 
-// NewBubblewrap prepares the backend. The program's main function must call [Main] first. Where there is no
+// NewBubblewrap prepares the backend. The same binary is executed again, as init. Where there is no
 // bubblewrap, the error says so.
 func NewBubblewrap() (*Bubblewrap, error) {
 	path, err := findBubblewrap(bubblewrapPaths)

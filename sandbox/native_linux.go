@@ -23,7 +23,7 @@ type Native struct {
 	janitor *janitor // started before the first cgroup is made
 }
 
-// NewNative prepares the backend. The program's main function must call [Main] first.
+// NewNative prepares the backend. The same binary is executed again, as init.
 func NewNative() (*Native, error) { return newIsolating(ownNamespaces{}) }
 
 func newIsolating(maker namespaceMaker) (*Native, error) {
