@@ -88,6 +88,9 @@ func (b *Bubblewrap) Start(ctx context.Context, spec Spec, stdio Stdio) (Process
 // Close implements [Backend].
 func (b *Bubblewrap) Close() error { return b.isolating.Close() }
 
+// close implements namespaceMaker.
+func (bubblewrap) close() error { return nil }
+
 // explain implements namespaceMaker.
 func (b bubblewrap) explain(err error) error {
 	e := new(SetupError)

@@ -172,7 +172,7 @@ func (w *wrappedInit) ready(group *cgroup, control *os.File) error {
 	defer w.mu.Unlock()
 	w.pidfd = pidfd
 	if w.killed {
-		_ = w.signalInit()
+		_ = killPidfd(w.pidfd)
 	}
 	return nil
 }
@@ -208,16 +208,12 @@ func (w *wrappedInit) kill() {
 	defer w.mu.Unlock()
 	w.killed = true
 	if w.pidfd != nil {
-		_ = w.signalInit()
+		_ = killPidfd(w.pidfd)
 		return
 	}
 	if !w.reaped {
 		_ = unix.Kill(-w.bwrap.Pid, unix.SIGKILL)
 	}
-}
-
-func (w *wrappedInit) signalInit() error {
-	return unix.PidfdSendSignal(int(w.pidfd.Fd()), unix.SIGKILL, nil, 0)
 }
 
 // wait implements initProcess.

@@ -7,17 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-)
-
-// janitorLifeline is the janitor's end of the socket, and janitorBinaryFD what it is executed from (see startSealed).
-const (
-	janitorLifeline = 3
-	janitorBinaryFD = 4
 )
 
 // janitorOrder is the one message that the janitor gets: what it will have to remove.
@@ -32,12 +24,10 @@ const maxJanitorOrder = 64 << 10
 // janitor removes the cgroups of this server if it cannot do that itself any more, because it was killed.
 // Processes and mounts of a run end with its init; a cgroup is a directory, and stays.
 //
-// It is a process of its own, in its own session so that no terminal's signal ends it with the server,
-// with nothing inherited but one end of a socket pair. The other end is held by the server alone: its end
-// of file is the server's death, however that came.
+// It is a helper of the server's (helper_linux.go).
 //
 //	server                          janitor
-//	  | -- janitorOrder ------------> |  written before the start; then it waits
+//	  | -- janitorOrder ------------> |  one packet, so that it never acts on half of one; then it waits
 //	  | ~~ end of file ~~~~~~~~~~~~~> |  kills, waits, removes; two seconds at most
 //	  | <---- exits ----------------- |
 //
@@ -70,28 +60,13 @@ func startJanitor(exe *os.File) (*janitor, error) {
 	if err != nil {
 		return nil, &SetupError{Op: "start the janitor", Err: err}
 	}
-	// The order is one packet, so that the janitor never acts on half of one.
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
+	j := new(janitor)
+	if j.cmd, j.lifeline, err = startHelper(exe, janitorName); err != nil {
 		return nil, &SetupError{Op: "start the janitor", Err: err}
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "lifeline")
-	defer theirs.Close()
-	j := &janitor{lifeline: os.NewFile(uintptr(pair[0]), "lifeline")}
 	if _, err := j.lifeline.Write(message); err != nil {
 		j.lifeline.Close()
-		return nil, &SetupError{Op: "start the janitor", Err: err}
-	}
-	j.cmd = &exec.Cmd{
-		Path:        fmt.Sprintf("/proc/self/fd/%d", janitorBinaryFD),
-		Args:        []string{janitorName},
-		Env:         []string{},
-		Dir:         "/", // a working directory would keep the workspace's file system busy
-		ExtraFiles:  []*os.File{theirs, exe},
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	if err := j.cmd.Start(); err != nil {
-		j.lifeline.Close()
+		_ = waitHelper(j.cmd)
 		return nil, &SetupError{Op: "start the janitor", Err: err}
 	}
 	return j, nil
@@ -109,10 +84,7 @@ func (j *janitor) close() error {
 	}
 	_, _ = j.lifeline.WriteString(dismissal) // EPIPE: it is gone, and Wait says how
 	j.lifeline.Close()
-	// If it hangs nevertheless, the caller must not.
-	late := time.AfterFunc(removeTimeout, func() { _ = j.cmd.Process.Kill() })
-	defer late.Stop()
-	if err := j.cmd.Wait(); err != nil {
+	if err := waitHelper(j.cmd); err != nil {
 		errs = append(errs, fmt.Errorf("janitor: %w", err))
 	}
 	return errors.Join(errs...)
@@ -120,15 +92,14 @@ func (j *janitor) close() error {
 
 // janitorMain is the janitor's program; it does not return.
 func janitorMain() {
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
-	if err := closeInherited(janitorLifeline); err != nil {
+	if err := beHelper(helperLifeline); err != nil {
 		os.Exit(1)
 	}
-	order, err := receiveOrder(janitorLifeline)
+	order, err := receiveOrder(helperLifeline)
 	if err != nil {
 		os.Exit(1)
 	}
-	if dismissed(janitorLifeline) {
+	if dismissed(helperLifeline) {
 		_ = leaveOwnLeaf(order.Prefix) // as the server did
 		os.Exit(0)
 	}

@@ -152,7 +152,7 @@ func TestJanitorOfAServerThatCloses(t *testing.T) {
 			t.Errorf("the janitor holds descriptor %s, %s", fd, target)
 		}
 	}
-	if env, err := os.ReadFile(procFile(pid, "environ")); err != nil || len(env) != 0 {
+	if env, err := os.ReadFile(procFile(pid, "environ")); err != nil || string(env) != strings.Join(initEnv, "\x00")+"\x00" {
 		t.Errorf("the janitor's environment is %q, %v", env, err)
 	}
 	if cmdline, _ := os.ReadFile(procFile(pid, "cmdline")); string(cmdline) != janitorName+"\x00" {

@@ -70,6 +70,9 @@ type namespaceMaker interface {
 
 	// explain adds to an error that init met what this way of making namespaces has to do with it.
 	explain(err error) error
+
+	// close ends what start has left behind. No init may live.
+	close() error
 }
 
 // initProcess is the init of one run, as the server holds it.
@@ -83,17 +86,6 @@ type initProcess interface {
 
 	// wait returns when the namespace is empty, and says how init ended.
 	wait() (string, error)
-}
-
-// ownNamespaces makes the namespaces by clone(2).
-type ownNamespaces struct{}
-
-func (ownNamespaces) start(exe *os.File, spec Spec, pipes *pipes) (initProcess, error) {
-	p, err := startSealed(exe, "/", pipes, spec)
-	if err != nil {
-		return nil, cloneError(err, func() bool { return namespacesCanBeMade(exe, spec) })
-	}
-	return clonedInit{p}, nil
 }
 
 // initEnv is the environment of init. It does one thing after another, and what its other threads do, they wait for in the
@@ -126,26 +118,6 @@ func namespacesCanBeMade(exe *os.File, spec Spec) bool {
 	defer pipes.closeChild()
 	_, err = startSealed(exe, os.DevNull, pipes, spec)
 	return errors.Is(err, unix.ENOTDIR)
-}
-
-func (ownNamespaces) explain(err error) error { return explain(err) }
-
-// clonedInit is an init that is the server's own child.
-type clonedInit struct{ process *os.Process }
-
-func (c clonedInit) ready(group *cgroup, _ *os.File) error {
-	if group == nil {
-		return nil
-	}
-	return group.add(c.process.Pid)
-}
-
-func (c clonedInit) kill() { _ = c.process.Kill() }
-
-// wait needs no more than wait(2): init is a zombie only when every other process of its namespace was reaped.
-func (c clonedInit) wait() (string, error) {
-	state, err := c.process.Wait()
-	return fmt.Sprint(state), err
 }
 
 // initAttr maps one id, the run's, onto itself, and gives init every capability over the namespaces that

@@ -69,15 +69,15 @@ func TestInitStartsWhateverIsOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		init, err := ownNamespaces{}.start(exe, spec, pipes)
+		init, err := startSealed(exe, "/", pipes, spec)
 		pipes.closeChild()
 		pipes.closeServer()
 		if err != nil {
 			t.Errorf("with %d descriptors below the binary's: %v", free, err)
 			continue
 		}
-		init.kill()
-		if _, err := init.wait(); err != nil {
+		_ = init.Kill()
+		if _, err := init.Wait(); err != nil {
 			t.Error(err)
 		}
 	}

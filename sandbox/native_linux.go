@@ -24,7 +24,7 @@ type Native struct {
 }
 
 // NewNative prepares the backend. The same binary is executed again, as init.
-func NewNative() (*Native, error) { return newIsolating(ownNamespaces{}) }
+func NewNative() (*Native, error) { return newIsolating(new(starter)) }
 
 func newIsolating(maker namespaceMaker) (*Native, error) {
 	exe, err := sealedSelf()
@@ -130,7 +130,8 @@ func (n *Native) Close() error {
 	n.reserve.close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := n.janitor.close()
+	// The janitor comes last: a cgroup that the server had moved to is left when nobody else is in it.
+	err := errors.Join(n.maker.close(), n.janitor.close())
 	n.janitor = nil
 	return err
 }

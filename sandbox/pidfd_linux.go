@@ -76,3 +76,14 @@ func waitChild(pid int) error {
 		}
 	}
 }
+
+// killPidfd kills a process, unless the pidfd is closed.
+func killPidfd(pidfd *os.File) error {
+	c, err := pidfd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = c.Control(func(fd uintptr) { failed = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	return errors.Join(err, os.NewSyscallError("pidfd_send_signal", failed))
+}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -67,9 +68,21 @@ func (p *pipes) child() []*os.File {
 	return []*os.File{p.null, p.null, p.null, p.initControl, p.initOutput, p.initInput, p.initEgress}
 }
 
-func (p *pipes) closeChild() {
-	closeAll(p.null, p.initControl, p.initOutput, p.initInput, p.initEgress)
+// initEnds are what child repeats, and numInitEnds how many they are; pipesOf gives the pipes of which nothing is known but those.
+func (p *pipes) initEnds() []*os.File {
+	return []*os.File{p.null, p.initControl, p.initOutput, p.initInput, p.initEgress}
 }
+
+const numInitEnds = 5
+
+func pipesOf(ends []*os.File) (*pipes, error) {
+	if len(ends) != numInitEnds {
+		return nil, fmt.Errorf("bug: %d descriptors", len(ends))
+	}
+	return &pipes{null: ends[0], initControl: ends[1], initOutput: ends[2], initInput: ends[3], initEgress: ends[4]}, nil
+}
+
+func (p *pipes) closeChild() { closeAll(p.initEnds()...) }
 
 func (p *pipes) closeServer() { closeAll(p.control, p.output, p.input, p.egress) }
 

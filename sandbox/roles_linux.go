@@ -6,11 +6,12 @@ import "os"
 const (
 	initName    = "airlock-init"
 	janitorName = "airlock-janitor"
+	starterName = "airlock-starter"
 	checkName   = "airlock-check"
 )
 
-// A backend that isolates executes its own binary again, as the init process of a run, as the process that
-// clears up after a server that was killed, and to try what a host allows. Such a process does its work here
+// A backend that isolates executes its own binary again, as the init process of a run, as the process that starts
+// those, as the one that clears up after a server that was killed, and to try what a host allows. Such a process does its work here
 // and never gets to main, nor to the initialisation of the packages that come after this one: a server links
 // some whose tables take longer to set up than a run takes.
 func init() {
@@ -26,6 +27,8 @@ func init() {
 		initMain()
 	case janitorName:
 		janitorMain()
+	case starterName:
+		starterMain()
 	case checkName:
 		checkMain()
 	default:

@@ -1,0 +1,287 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// starter is a process of airlock's that starts the inits, because the server would pay for it. A clone into a new user
+// namespace can't share its memory with the child, as Go's others do: whoever clones has to write the child's id maps
+// while it waits. So it copies the page tables, and every page that is written to afterwards is a fault. A server that
+// starts inits itself meets some 250 of them in its next run, a quarter of what a run takes; the starter has next to
+// no memory, and nobody waits for it.
+//
+//	server                                       starter
+//	  | -- starterRequest{uid, gid} + init's ends --> |  clones and executes an init with them
+//	  | <- starterReply{pid} + its pidfd ----------- |  or starterReply{failed}
+//	  | -- starterRequest{reap: pid} --------------> |  once the pidfd says that it is a zombie
+//	  | <- starterReply{state} --------------------- |
+//	  | ~~ end of file ~~~~~~~~~~~~~~~~~~~~~~~~~~~~> |  exits
+//
+// Each message is one packet, and one is answered before the next is sent. An init is reaped only when the server says
+// so: until then its number is its own. A starter that is gone is replaced at the next start; the inits of the
+// one before it live on, or end with their server like all others.
+//
+// It is the only implementation of namespaceMaker that makes the namespaces by clone(2). The zero value starts its process when it is needed.
+type starter struct {
+	mu   sync.Mutex
+	cmd  *exec.Cmd // nil if there is none
+	conn *os.File
+}
+
+type starterRequest struct {
+	UID  int `json:"uid"`
+	GID  int `json:"gid"`
+	Reap int `json:"reap,omitempty"` // the process id of an init that has ended; nothing is started then
+}
+
+type starterReply struct {
+	PID    int      `json:"pid,omitempty"`
+	State  string   `json:"state,omitempty"`
+	Failed *failure `json:"failed,omitempty"`
+}
+
+const (
+	// maxStarterPacket bounds a message in bytes: the longest holds an error with its hint.
+	maxStarterPacket = 16 << 10
+	// starterTime is how long an answer may take.
+	starterTime = 10 * time.Second
+)
+
+// start implements namespaceMaker.
+func (s *starter) start(exe *os.File, spec Spec, pipes *pipes) (initProcess, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply, rights, err := s.ask(exe, starterRequest{UID: spec.UID, GID: spec.GID}, pipes.initEnds()...)
+	if err != nil {
+		return nil, setupError("start init", "", err)
+	}
+	if reply.Failed != nil {
+		return nil, reply.Failed.setupError()
+	}
+	if len(rights) != 1 {
+		return nil, setupError("start init", "", errors.New("bug: the starter gave no pidfd"))
+	}
+	return &clonedInit{starter: s, pid: reply.PID, pidfd: rights[0]}, nil
+}
+
+// reap gives the state of an init that has ended. Whoever cannot be asked any more has no child left either.
+func (s *starter) reap(pid int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return "its starter is gone"
+	}
+	reply, _, err := s.ask(nil, starterRequest{Reap: pid})
+	if err != nil {
+		return err.Error()
+	}
+	return reply.State
+}
+
+// ask sends a request, with descriptors, and returns the answer with those that came with it. A process that does not
+// answer is ended, and asked no more. mu is held.
+func (s *starter) ask(exe *os.File, request starterRequest, ends ...*os.File) (reply starterReply, rights []*os.File, err error) {
+	if s.cmd == nil {
+		if s.cmd, s.conn, err = startHelper(exe, starterName); err != nil {
+			return reply, nil, err
+		}
+		limit := unix.NsecToTimeval(starterTime.Nanoseconds())
+		if err := unix.SetsockoptTimeval(int(s.conn.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+			return reply, nil, errors.Join(os.NewSyscallError("setsockopt", err), s.end())
+		}
+	}
+	if err = sendPacket(s.conn, request, ends...); err == nil {
+		rights, err = receivePacket(s.conn, &reply)
+	}
+	if err != nil {
+		_ = s.cmd.Process.Kill()
+		return reply, nil, fmt.Errorf("the starter: %w", errors.Join(err, s.end()))
+	}
+	return reply, rights, nil
+}
+
+// close ends the process. No init may be left to wait for.
+func (s *starter) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return nil
+	}
+	return s.end()
+}
+
+// end lets go of the process and waits for its end. mu is held.
+func (s *starter) end() error {
+	s.conn.Close()
+	cmd := s.cmd
+	s.cmd, s.conn = nil, nil
+	return waitHelper(cmd)
+}
+
+func (*starter) explain(err error) error { return explain(err) }
+
+// clonedInit is an init that the starter has cloned.
+type clonedInit struct {
+	starter *starter
+	pid     int
+	pidfd   *os.File
+}
+
+func (c *clonedInit) ready(group *cgroup, _ *os.File) error {
+	if group == nil {
+		return nil
+	}
+	return group.add(c.pid)
+}
+
+func (c *clonedInit) kill() { _ = killPidfd(c.pidfd) }
+
+// wait takes the end of init for the end of all: it is a zombie only when every other process of its namespace was reaped.
+func (c *clonedInit) wait() (string, error) {
+	defer c.pidfd.Close()
+	if err := waitPidfd(c.pidfd); err != nil {
+		return "", err
+	}
+	return c.starter.reap(c.pid), nil
+}
+
+// starterMain is the starter's program; it returns at the end of its server.
+func starterMain() {
+	if err := beHelper(helperBinary); err != nil {
+		os.Exit(1)
+	}
+	conn, exe := os.NewFile(helperLifeline, "lifeline"), os.NewFile(helperBinary, "airlock")
+	inits := map[int]*os.Process{}
+	for {
+		var request starterRequest
+		ends, err := receivePacket(conn, &request)
+		if err != nil {
+			return // the server is gone
+		}
+		if err := sendAnswer(conn, request, exe, ends, inits); err != nil {
+			return
+		}
+		closeAll(ends...)
+	}
+}
+
+func sendAnswer(conn *os.File, request starterRequest, exe *os.File, ends []*os.File, inits map[int]*os.Process) error {
+	if request.Reap != 0 {
+		return sendPacket(conn, starterReply{State: reapInit(inits, request.Reap)})
+	}
+	init, pidfd, err := cloneInit(exe, Spec{UID: request.UID, GID: request.GID}, ends)
+	if err != nil {
+		return sendPacket(conn, starterReply{Failed: newFailure(err)})
+	}
+	defer pidfd.Close()
+	inits[init.Pid] = init
+	return sendPacket(conn, starterReply{PID: init.Pid}, pidfd)
+}
+
+func reapInit(inits map[int]*os.Process, pid int) string {
+	init := inits[pid]
+	if init == nil {
+		return "its starter is gone"
+	}
+	delete(inits, pid)
+	state, err := init.Wait()
+	if err != nil {
+		return err.Error()
+	}
+	return state.String()
+}
+
+// cloneInit starts an init whose ends of the pipes came from the server.
+func cloneInit(exe *os.File, spec Spec, ends []*os.File) (*os.Process, *os.File, error) {
+	theirs, err := pipesOf(ends)
+	if err != nil {
+		return nil, nil, setupError("start init", "", err)
+	}
+	init, err := startSealed(exe, "/", theirs, spec)
+	if err != nil {
+		return nil, nil, cloneError(err, func() bool { return namespacesCanBeMade(exe, spec) })
+	}
+	fd, err := unix.PidfdOpen(init.Pid, 0)
+	if err != nil {
+		_ = init.Kill()
+		_, _ = init.Wait()
+		return nil, nil, setupError("open pidfd", "", err)
+	}
+	return init, os.NewFile(uintptr(fd), "init"), nil
+}
+
+// sendPacket writes a message with descriptors.
+func sendPacket(conn *os.File, message any, files ...*os.File) error {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(files) > 0 {
+		fds := make([]int, len(files))
+		for i, f := range files {
+			fds[i] = int(f.Fd())
+		}
+		rights = unix.UnixRights(fds...)
+	}
+	for {
+		err := unix.Sendmsg(int(conn.Fd()), body, rights, nil, unix.MSG_NOSIGNAL)
+		if err != unix.EINTR { //nolint:errorlint // never wrapped here
+			return os.NewSyscallError("sendmsg", err)
+		}
+	}
+}
+
+// receivePacket reads a message, and returns the descriptors that came with it. It is io.EOF when there will be none.
+func receivePacket(conn *os.File, message any) (files []*os.File, err error) {
+	body := make([]byte, maxStarterPacket)
+	rights := make([]byte, unix.CmsgSpace(4*numInitEnds))
+	var n, nrights, flags int
+	for {
+		n, nrights, flags, _, err = unix.Recvmsg(int(conn.Fd()), body, rights, unix.MSG_CMSG_CLOEXEC)
+		if err != unix.EINTR { //nolint:errorlint // never wrapped here
+			break
+		}
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("recvmsg", err)
+	}
+	if n == 0 {
+		return nil, io.EOF
+	}
+	defer func() {
+		if err != nil {
+			closeAll(files...)
+			files = nil
+		}
+	}()
+	messages, err := unix.ParseSocketControlMessage(rights[:nrights])
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return files, err
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "received"))
+		}
+	}
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		return files, fmt.Errorf("a message of more than %d bytes", len(body))
+	}
+	d := json.NewDecoder(bytes.NewReader(body[:n]))
+	d.DisallowUnknownFields()
+	return files, d.Decode(message)
+}
