@@ -306,6 +306,14 @@ func (t *tree) mkdir(name string, mode uint32) (*tree, error) {
 	if err := unix.Mkdirat(t.fd, name, 0o700); err != nil {
 		return nil, t.fail("mkdir", name, err)
 	}
+	return t.ensure(name, mode)
+}
+
+// ensure is mkdir for a directory that may be there.
+func (t *tree) ensure(name string, mode uint32) (*tree, error) {
+	if err := unix.Mkdirat(t.fd, name, 0o700); err != nil && err != unix.EEXIST {
+		return nil, t.fail("mkdir", name, err)
+	}
 	sub, err := t.sub(name)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (c *Cache) Begin(ctx context.Context, run string) (_ *CacheTxn, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if t.dir, err = c.scratch.server.mkdir(run, c.scratch.mode); err != nil {
+	if t.dir, err = c.scratch.begin(run, true); err != nil {
 		return nil, err
 	}
 	if t.upper, err = newUpper(t.dir, root, root); err != nil {

@@ -91,7 +91,7 @@ func (t *Txn) judged(ctx context.Context) (c *collector, err error) {
 	}
 	trusted := t.trusted
 	if t.parked == nil {
-		now, err := takeMarker(ctx, t.dir)
+		now, err := t.w.scratch.now(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,28 +21,34 @@ type marker struct {
 }
 
 // takeMarker reads the moment from an inode without a name, made in the directory dir.
-//
-// Kernels before 6.13 stamp with the tick of the last timer interrupt, so that a change made just
-// before this call could have the same stamp as one made just after. The stamp is therefore renewed
-// until it has moved on: everything earlier has an earlier one then.
 func takeMarker(ctx context.Context, dir *tree) (marker, error) {
 	fd, err := unnamed(dir)
 	if err != nil {
 		return marker{}, err
 	}
 	defer unix.Close(fd)
-	first, err := statAt(fd, "")
-	if err != nil {
-		return marker{}, err
-	}
-	for {
+	return readMarker(ctx, fd)
+}
+
+// readMarker reads the moment from an inode that is ours.
+//
+// Kernels before 6.13 stamp with the tick of the last timer interrupt, so that a change made just
+// before this call could have the same stamp as one made just after. The stamp is therefore renewed
+// until it has moved on: everything earlier has an earlier one then.
+func readMarker(ctx context.Context, fd int) (marker, error) {
+	var first inode
+	for n := 0; ; n++ {
 		notBefore := sinceBoot()
 		if err := unix.Fchmod(fd, 0o600); err != nil {
-			return marker{}, dir.fail("chmod marker in", "", err)
+			return marker{}, fmt.Errorf("chmod marker: %w", err)
 		}
 		now, err := statAt(fd, "")
 		if err != nil {
 			return marker{}, err
+		}
+		if n == 0 {
+			first = now
+			continue
 		}
 		if first.ctime != now.ctime {
 			// A clock that was set back in this very moment gives an earlier stamp, which is as good:
@@ -53,6 +60,36 @@ func takeMarker(ctx context.Context, dir *tree) (marker, error) {
 			return marker{}, context.Cause(ctx)
 		case <-time.After(time.Millisecond):
 		}
+	}
+}
+
+// clock is takeMarker for who asks again and again: an inode takes longer to make than to stamp.
+type clock struct {
+	mu sync.Mutex
+	fd int // 0 until it is needed
+}
+
+// now reads the moment on the filesystem of dir, which is the same at each call.
+func (c *clock) now(ctx context.Context, dir *tree) (marker, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fd == 0 {
+		fd, err := unnamed(dir)
+		if err != nil {
+			return marker{}, err
+		}
+		c.fd = fd
+	}
+	return readMarker(ctx, c.fd)
+}
+
+// close lets go of the inode.
+func (c *clock) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fd != 0 {
+		unix.Close(c.fd)
+		c.fd = 0
 	}
 }
 

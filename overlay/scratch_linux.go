@@ -27,6 +27,7 @@ import (
 //	BASE/SERVER/RUN/inner-N    the layer of the Nth thing that is mounted in the workspace
 //	BASE/SERVER/RUN/landing    what a landing brings and takes, until it is done
 //	BASE/SERVER/RUN/pruned     what was taken out of new directories before they land
+//	BASE/SERVER/ahead-N/       a RUN that is to come
 //	BASE/SERVER/mask-N/        what hides paths from the runs that began with it
 //	BASE/waiting/RUN/          a run that waits for review: its layer, and a record
 //	BASE/history/ENTRY/        a landing that is done, with what it replaced and removed
@@ -57,30 +58,39 @@ type scratch struct {
 	mu   sync.Mutex
 	kept []string
 
-	removing  sync.WaitGroup
-	removings chan struct{} // one for each removal that may go on beside; nil: none
+	beside *beside // nil: nothing is done beside
+	clock  clock
 }
 
-// maxRemovals is how many layers are removed at once while nobody waits for it.
-const maxRemovals = 4
+// now reads the moment on the clock of the scratch's filesystem, which is the workspace's.
+func (s *scratch) now(ctx context.Context) (marker, error) { return s.clock.now(ctx, s.server) }
 
-// removeBeside has what runs leave removed beside whatever comes next from now on. What can't be removed then is
-// tried again as the scratch is closed.
-func (s *scratch) removeBeside() { s.removings = make(chan struct{}, maxRemovals) }
+// begin makes the directory of a run. It may be one that was made ahead, if that is allowed, in which there are empty
+// directories already.
+func (s *scratch) begin(run string, ahead bool) (*tree, error) {
+	if ahead && s.beside.take(s.server, run) {
+		return s.server.sub(run)
+	}
+	return s.server.mkdir(run, s.mode)
+}
 
 // remove removes what belonged to a run, whose layers nothing writes to any more. Where that is done beside what comes
 // next, it says nothing of its end.
 func (s *scratch) remove(run string) error {
-	select {
-	case s.removings <- struct{}{}:
-		s.removing.Go(func() {
-			defer func() { <-s.removings }()
-			_ = removeTree(s.server.fd, run)
-		})
+	if s.beside.do(func() {
+		_ = removeTree(s.server.fd, run)
+		s.beside.make(s.server, s.mode)
+	}) {
 		return nil
-	default:
-		return removeTree(s.server.fd, run)
 	}
+	return removeTree(s.server.fd, run)
+}
+
+// removeBeside has what runs leave removed beside whatever comes next from now on, and the directory of the next run
+// made there, with these in it. What can't be removed then is tried again as the scratch is closed.
+func (s *scratch) removeBeside(directories ...string) {
+	s.beside = &beside{directories: directories, slots: make(chan struct{}, maxBeside)}
+	s.beside.do(func() { s.beside.make(s.server, s.mode) })
 }
 
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and
@@ -194,14 +204,16 @@ func (s *scratch) interrupted() []string {
 
 // leave lets go of what this server made.
 func (s *scratch) leave() {
-	s.removing.Wait()
+	s.beside.wait()
+	s.clock.close()
 	s.base.close()
 	s.server.close()
 }
 
 // close removes what this server made, and BASE if nobody else needs it.
 func (s *scratch) close() error {
-	s.removing.Wait()
+	s.beside.wait()
+	s.clock.close()
 	defer s.base.close()
 	defer s.server.close()
 	path := filepath.Join(s.base.path, "lock")

@@ -68,11 +68,12 @@ func (w *Workspace) begin(ctx context.Context, run string, shared *sharedGit) (*
 	if i, err := statAt(w.scratch.base.fd, joinPath(waitingName, run)); err == nil && i.kind != absent {
 		return nil, fmt.Errorf("overlay: %s is the id of a run that waits for review", run)
 	}
-	dir, err := w.scratch.server.mkdir(run, w.scratch.mode)
+	away := w.awayNow()
+	dir, err := w.scratch.begin(run, away == nil)
 	if err != nil {
 		return nil, fmt.Errorf("overlay: %w", err)
 	}
-	t := &Txn{w: w, run: run, shared: shared, dir: dir, layers: dir, away: w.awayNow(), trusted: w.trusted, modes: map[string]uint32{}}
+	t := &Txn{w: w, run: run, shared: shared, dir: dir, layers: dir, away: away, trusted: w.trusted, modes: map[string]uint32{}}
 	if err := t.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("overlay: begin: %w", err), t.end())
 	}
@@ -99,7 +100,7 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if t.upper, err = newUpper(t.layers, root, root); err != nil {
 		return err
 	}
-	if t.landing, err = t.dir.mkdir(landingName, 0o700); err != nil {
+	if t.landing, err = t.dir.ensure(landingName, 0o700); err != nil {
 		return err
 	}
 	if err := t.copyRootAttributes(root); err != nil {
@@ -115,7 +116,7 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.begin, err = takeMarker(ctx, t.dir)
+	t.begin, err = t.w.scratch.now(ctx)
 	lock.Unlock()
 	if err != nil {
 		return err

@@ -1,0 +1,90 @@
+package overlay
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// beside does what no run has to wait for: it removes what the last one left, and makes the directories of the next, which
+// take a filesystem with a journal a fifth of a millisecond each.
+type beside struct {
+	directories []string // what is made ahead in the directory of a run
+
+	going sync.WaitGroup
+	slots chan struct{} // one for each thing that may go on at once
+
+	mu    sync.Mutex
+	ahead string // the directory that was made ahead; "" if there is none
+	made  int
+}
+
+const (
+	// maxBeside is how many things go on at once. A run that comes when there are as many does its own.
+	maxBeside = 4
+	// answerTime is left to who has just ended a run to say so.
+	answerTime = 3 * time.Millisecond
+)
+
+// do calls f soon, and returns at once; false if f has to be done some other way.
+func (b *beside) do(f func()) bool {
+	if b == nil {
+		return false
+	}
+	select {
+	case b.slots <- struct{}{}:
+	default:
+		return false
+	}
+	b.going.Go(func() {
+		defer func() { <-b.slots }()
+		time.Sleep(answerTime)
+		f()
+	})
+	return true
+}
+
+// wait returns when nothing goes on.
+func (b *beside) wait() {
+	if b != nil {
+		b.going.Wait()
+	}
+}
+
+// make makes the directory of the next run, unless there is one. Without, that run makes its own, and says what is wrong.
+func (b *beside) make(server *tree, mode uint32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ahead != "" {
+		return
+	}
+	b.made++
+	name := "ahead-" + strconv.Itoa(b.made) // no run's: see isRunID
+	dir, err := server.mkdir(name, mode)
+	if err != nil {
+		return
+	}
+	defer dir.close()
+	for _, d := range b.directories {
+		sub, err := dir.mkdir(d, 0o700)
+		if err != nil {
+			return
+		}
+		sub.close()
+	}
+	b.ahead = name
+}
+
+// take gives the directory that was made ahead to a run.
+func (b *beside) take(server *tree, run string) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	name := b.ahead
+	b.ahead = ""
+	b.mu.Unlock()
+	return name != "" && unix.Renameat2(server.fd, name, server.fd, run, unix.RENAME_NOREPLACE) == nil
+}
