@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -36,10 +35,6 @@ const (
 //   - it exits when the server's end of the socket closes, whatever else goes on, and its end is the
 //     end of the namespace.
 func initMain() {
-	// The thread that builds and forks drops its rights for good. It is never given back: no other
-	// goroutine may find itself without capabilities, and children belong to the thread that forked.
-	runtime.LockOSThread()
-
 	// For whoever looks at the host's processes; exec named this one after a descriptor.
 	_ = os.WriteFile("/proc/self/comm", []byte(initName), 0)
 
@@ -97,10 +92,11 @@ func run(control *os.File) error {
 
 // foundation is what stands before there is a run.
 type foundation struct {
-	builder *builder
-	renames *renamer
-	wall    *wall
-	watch   *watch
+	builder  *builder
+	renames  *renamer
+	wall     *wall
+	watch    *watch
+	launcher *launcher
 }
 
 // layFoundation builds what needs no run.
@@ -117,10 +113,6 @@ func layFoundation(control *os.File) (f foundation, err error) {
 	}
 	if err := closeInherited(egressFD); err != nil {
 		return f, err
-	}
-	// Only the thread's own view changes, and what it forks inherits it.
-	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) {
-		return f, setupError(opCgroupNamespace, "", err)
 	}
 	if err := unix.Sethostname([]byte(m.Base.Hostname)); err != nil {
 		return f, setupError(opHostName, "", err)
@@ -146,7 +138,12 @@ func layFoundation(control *os.File) (f foundation, err error) {
 	if err := f.wall.add(m.Base.Steps); err != nil {
 		return f, err
 	}
-	f.watch = newWatch(control)
+	if f.watch, err = newWatch(control); err != nil {
+		return f, err
+	}
+	if f.launcher, err = newLauncher(); err != nil {
+		return f, err
+	}
 	reserveThreads(spareThreads)
 	return f, nil
 }
@@ -168,10 +165,8 @@ func (f foundation) run(c *config, control *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := f.watch.limit(c.Limits); err != nil {
-		return err
-	}
-	pid, st, err := startPayload(c, renames, f.wall, f.watch)
+	f.watch.limit(c.Limits)
+	pid, st, err := f.launcher.launch(c, renames, f.wall, f.watch)
 	if err != nil {
 		return err
 	}

@@ -39,12 +39,12 @@ type memoryMeter struct {
 	nextScan time.Time // a scan may take long, and never takes more than a tenth of the time
 }
 
-func newMemoryMeter(scratch *os.File, memory bool) (*memoryMeter, error) {
+func newMemoryMeter(scratch *os.File) (*memoryMeter, error) {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
-	return &memoryMeter{proc: proc, scratch: scratch, memory: memory, buf: make([]byte, 32<<10), dirBuf: make([]byte, 32<<10)}, nil
+	return &memoryMeter{proc: proc, scratch: scratch, buf: make([]byte, 32<<10), dirBuf: make([]byte, 32<<10)}, nil
 }
 
 // look measures by what the kernel counts anyway, without a walk through page tables.

@@ -31,11 +31,11 @@ type verdict struct {
 // listener is the descriptor of a filter whose rules say notify. It gives each such call to one reader.
 type listener int
 
-// installListener is installFilter with a listener. It reports false, and installs the filter without
-// the rules that want one, where this process is already under a filter that has a listener (a
+// installListener is installFilter with a listener. It reports false, and installs the filter with only
+// the other rules, where this process is already under a filter that has a listener (a
 // container engine's): the kernel allows one to a process.
-func installListener(notified []rule) (_ listener, ok bool, err error) {
-	rules := slices.Concat(notified, refusedHere())
+func installListener(notified, others []rule) (_ listener, ok bool, err error) {
+	rules := slices.Concat(notified, others)
 	// With WAIT_KILLABLE_RECV (Linux 5.19) only a fatal signal interrupts a call once it has been received.
 	// Without it any signal does, and a call that was carried out can seem to fail with EINTR.
 	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
@@ -47,7 +47,7 @@ func installListener(notified []rule) (_ listener, ok bool, err error) {
 			_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 			return l, true, nil
 		case errors.Is(err, unix.EBUSY):
-			_, err := installFilter(refusedHere(), 0)
+			_, err := installFilter(others, 0)
 			return -1, false, err
 		case flags == 0 || !errors.Is(err, unix.EINVAL):
 			return -1, false, err

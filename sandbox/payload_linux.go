@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,29 +22,73 @@ const (
 	unheldOOMScore  = "1000"
 )
 
-// startPayload drops the rights of the calling thread, which the caller has locked, and executes the
-// command from it. The status is not nil if the command could not be executed: the sandbox stood, and
-// there is nothing to wait for. renames and wall may be nil. From the fork on looks watches.
-func startPayload(c *config, renames *renamer, wall *wall, looks *watch) (pid int, _ *status, err error) {
+// launcher is the thread that the payload is forked from. What it may not do any more can't be given back, so that no
+// other goroutine may find itself on it. Most of that it gives up before there is a run: the kernel takes half a
+// millisecond for a filter of this size. What depends on the run comes with launch.
+type launcher struct{ work chan func() }
+
+func newLauncher() (*launcher, error) {
+	l := &launcher{work: make(chan func())}
+	ready := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		// Init was put into the run's cgroup before it was told anything: here is the root of what the payload sees.
+		if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) {
+			ready <- setupError(opCgroupNamespace, "", err)
+			return
+		}
+		ready <- setupError("drop rights", "", dropRightsAhead())
+		for f := range l.work {
+			f()
+		}
+	}()
+	return l, <-ready
+}
+
+// launch limits the run, drops what rights the launcher has left, and executes the command. The status is not nil if the command could not be
+// executed: the sandbox stood, and there is nothing to wait for. renames and wall may be nil. From the fork on looks watches.
+func (l *launcher) launch(c *config, renames *renamer, wall *wall, looks *watch) (pid int, st *status, err error) {
 	score, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
 	if err != nil {
 		return 0, nil, setupError("open", "/proc/self/oom_score_adj", err)
 	}
 	defer score.Close()
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return 0, nil, setupError("count threads in", "/proc/self/task", err)
-	}
-
-	initTasks := len(tasks) + spareThreads
+	threads := ownThreads()
+	initTasks := len(threads) + spareThreads
+	// These are the process's. The launcher's filter refuses some.
 	if err := setRlimits(c.Limits, initTasks); err != nil {
 		return 0, nil, setupError("limit resources", "", err)
 	}
-	shareProcessors(c.Limits.CPU)
-	if err := renames.dropRightsAndListen(wall); err != nil {
-		return 0, nil, setupError("drop rights", "", err)
+	done := make(chan struct{})
+	l.work <- func() {
+		defer close(done)
+		shareProcessors(c.Limits.CPU)
+		if err = renames.listen(wall, scheduling(threads)); err != nil {
+			err = setupError("drop rights", "", err)
+			return
+		}
+		pid, st, err = startPayload(c, score)
 	}
-	// From here on the payload's own rights decide what it may enter and execute.
+	<-done
+	if pid == 0 {
+		return pid, st, err
+	}
+	go niceSession(pid)
+	if c.Limits.Processes > 0 {
+		looks.begin(c.Limits.Processes + initTasks)
+	} else {
+		looks.begin(0)
+	}
+	// The payload's ends of the pipes are the payload's alone now: it sees the end of its input, and
+	// whoever reads a pipe that it closed gets told.
+	unix.Close(inputFD)
+	unix.Close(outputFD)
+	return pid, nil, nil
+}
+
+// startPayload executes the command, from a thread that has no rights but the payload's. score is init's oom_score_adj.
+func startPayload(c *config, score *os.File) (pid int, _ *status, err error) {
+	// The payload's own rights decide what it may enter and execute.
 	if err := unix.Chdir(string(c.Dir)); err != nil {
 		return 0, nil, setupError(OpEnterDir, string(c.Dir), err)
 	}
@@ -69,16 +115,6 @@ func startPayload(c *config, renames *renamer, wall *wall, looks *watch) (pid in
 	if err != nil {
 		return 0, notExecuted(err), nil
 	}
-	go niceSession(pid)
-	if c.Limits.Processes > 0 {
-		looks.begin(c.Limits.Processes + initTasks)
-	} else {
-		looks.begin(0)
-	}
-	// The payload's ends of the pipes are the payload's alone now: it sees the end of its input, and
-	// whoever reads a pipe that it closed gets told.
-	unix.Close(inputFD)
-	unix.Close(outputFD)
 	return pid, nil, nil
 }
 

@@ -86,20 +86,17 @@ func (r *renamer) serve(steps []step) (*renamer, error) {
 	return r, nil
 }
 
-// dropRightsAndListen is dropRights for the thread that will fork the payload, whose renames go to r, which
-// may be nil, and which is put behind the wall, which may be nil too.
-func (r *renamer) dropRightsAndListen(w *wall) error {
-	if err := dropCapabilities(); err != nil {
-		return err
-	}
+// listen ends what dropRightsAhead began on the thread that will fork the payload, which it puts behind the wall, that
+// may be nil, and under a second filter with rules. Its renames go to r, which may be nil, too.
+func (r *renamer) listen(w *wall, rules []rule) error {
 	if err := w.enclose(); err != nil {
 		return err
 	}
 	if r == nil {
-		_, err := installFilter(refusedHere(), 0)
+		_, err := installFilter(rules, 0)
 		return err
 	}
-	l, ok, err := installListener(notified)
+	l, ok, err := installListener(notified, rules)
 	if err != nil || !ok {
 		close(r.start)
 		return err

@@ -48,6 +48,16 @@ func dropRights() error {
 	return err
 }
 
+// dropRightsAhead is dropRights for a thread that goes on to set up a run: its filter lacks the rules that depend on
+// which threads this process has then.
+func dropRightsAhead() error {
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	_, err := installFilter(refusedAlways(), 0)
+	return err
+}
+
 // dropCapabilities is dropRights without its last step, the filter.
 func dropCapabilities() error {
 	// EINVAL: a kernel from before the ambient set (4.3), which then has none to clear.

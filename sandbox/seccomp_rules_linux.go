@@ -142,9 +142,10 @@ var refused = []rule{
 }
 
 // refusedHere is what a run of this process's user, that this process is the init of, may not call.
-func refusedHere() []rule {
-	return slices.Concat(refused, ownership(os.Getuid(), os.Getgid()), scheduling(ownThreads()))
-}
+func refusedHere() []rule { return slices.Concat(refusedAlways(), scheduling(ownThreads())) }
+
+// refusedAlways is refusedHere but for what concerns the threads that this process has now.
+func refusedAlways() []rule { return slices.Concat(refused, ownership(os.Getuid(), os.Getgid())) }
 
 // scheduling keeps the threads with these ids as they are scheduled. They are init's: some of them have the payload's
 // user and no capability, and that is all that the kernel asks for before it lets one process take another's processor

@@ -28,8 +28,8 @@ type watch struct {
 	meter   *memoryMeter
 	control *os.File
 	begun   chan struct{}
-	quit    chan struct{}
-	done    sync.WaitGroup
+
+	mu sync.Mutex // held while it looks, and from finish on
 
 	told       int64 // what the server knows of the tmpfs
 	exact      int64 // the last exact measure, and what the cheap one was then
@@ -52,37 +52,32 @@ const (
 
 // newWatch prepares the watch of a run. Its thread is there when it returns, since later the run's limits could forbid
 // to make it; it looks from begin on, which limit comes before.
-func newWatch(control *os.File) *watch {
-	w := &watch{control: control, begun: make(chan struct{}), quit: make(chan struct{})}
-	ready := make(chan struct{})
-	w.done.Go(func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		close(ready)
-		select {
-		case <-w.begun:
-			w.loop()
-		case <-w.quit:
-		}
-	})
-	<-ready
-	return w
-}
-
-// limit says what to look for, in a root that is built.
-func (w *watch) limit(l Limits) error {
+func newWatch(control *os.File) (*watch, error) {
 	scratch, err := openPath("/dev/shm")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.limits = l
-	if w.meter, err = newMemoryMeter(scratch, l.Memory > 0); err != nil {
-		return setupError("open", "/proc", err)
+	w := &watch{control: control, begun: make(chan struct{})}
+	if w.meter, err = newMemoryMeter(scratch); err != nil {
+		return nil, setupError("open", "/proc", err)
 	}
+	ready := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(ready)
+		<-w.begun
+		w.loop()
+	}()
+	<-ready
+	return w, nil
+}
+
+// limit says what to look for.
+func (w *watch) limit(l Limits) {
+	w.limits, w.meter.memory = l, l.Memory > 0
 	if l.Memory > 0 {
 		w.floor = min(memoryFloor, w.meter.available()/2)
 	}
-	return nil
 }
 
 // begin starts looking. nproc is what RLIMIT_NPROC was set to for the run, 0 if it was not.
@@ -92,15 +87,9 @@ func (w *watch) begin(nproc int) {
 }
 
 func (w *watch) loop() {
-	pause := watchInterval
-	for {
-		timer := time.NewTimer(pause)
-		select {
-		case <-w.quit:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
+	for pause := watchInterval; ; {
+		time.Sleep(pause)
+		w.mu.Lock()
 		pause = w.look()
 		if w.found.Memory || w.found.Floor {
 			// The kernel leaves out init. A fork that is going on fails for the signal, so that once is enough.
@@ -110,13 +99,14 @@ func (w *watch) loop() {
 			w.told = used
 			_ = send(w.control, message{Scratch: &scratchUse{Bytes: used}}) // if nobody listens, init ends anyway
 		}
+		w.mu.Unlock()
 	}
 }
 
-// finish ends the watch, after one more look at what the main process has left, and returns what was found.
+// finish ends the watch, after one more look at what the main process has left, and returns what was found. The thread
+// that looks is not waited for: init's answer is, and init ends with it.
 func (w *watch) finish() findings {
-	close(w.quit)
-	w.done.Wait()
+	w.mu.Lock() // and never unlocked
 	w.look()
 	return w.found
 }

@@ -293,9 +293,10 @@ func TestWatchKeepsAFloor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.meter, err = newMemoryMeter(scratch, true); err != nil {
+	if w.meter, err = newMemoryMeter(scratch); err != nil {
 		t.Fatal(err)
 	}
+	w.meter.memory = true
 	if w.look(); w.found.Floor {
 		t.Errorf("without a floor: %+v", w.found)
 	}
