@@ -3,10 +3,25 @@ package main
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"airlock/sandbox"
 	"airlock/tools"
 )
+
+// beginBackend builds the backend that the settings name beside what comes next, and has the first run of an identity begun.
+// wait returns when the backend is there.
+func (s settings) beginBackend(choose func() sandbox.Choice, uid, gid int) (wait func() (sandbox.Backend, error)) {
+	wait = sync.OnceValues(func() (sandbox.Backend, error) {
+		b, err := s.backend(choose)
+		if b, ok := b.(interface{ Begin(uid, gid int) }); ok && err == nil {
+			b.Begin(uid, gid)
+		}
+		return b, err
+	})
+	go wait() //nolint:errcheck // whoever waits has the error
+	return wait
+}
 
 // backend builds the backend that the settings name.
 func (s settings) backend(choose func() sandbox.Choice) (sandbox.Backend, error) {

@@ -24,20 +24,23 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 	if err != nil {
 		return nil, err
 	}
-	system, err := sandbox.HostSystem(environ, uid, gid, o.dir)
+	// It takes as long to have a backend as to find out what runs see.
+	begun := o.settings.beginBackend(o.choose, uid, gid)
+	system, view, err := o.look(p, environ, uid, gid)
+	backend, backendErr := begun()
 	if err != nil {
+		if backendErr == nil {
+			err = errors.Join(err, backend.Close())
+		}
 		return nil, err
 	}
-	view, err := o.view(p, &system, environ)
-	if err != nil {
-		return nil, err
+	if backendErr != nil {
+		return nil, backendErr
 	}
 	options := tools.RunnerOptions{
+		Backend:  backend,
 		View:     view,
 		Identity: tools.Identity{UID: uid, GID: gid, Home: system.Account.Home},
-	}
-	if options.Backend, err = o.settings.backend(o.choose); err != nil {
-		return nil, err
 	}
 	failed := func(err error) (*tools.WorkspaceRunner, error) {
 		if options.Cache != nil {
@@ -72,6 +75,16 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 		}
 	}
 	return tools.NewRunner(options), nil
+}
+
+// look finds out what runs see of the host.
+func (o opened) look(p places, environ []string, uid, gid int) (sandbox.System, tools.View, error) {
+	system, err := sandbox.HostSystem(environ, uid, gid, o.dir)
+	if err != nil {
+		return system, tools.View{}, err
+	}
+	view, err := o.view(p, &system, environ)
+	return system, view, err
 }
 
 // transactions opens the transactions of the workspace, as the settings have them but for the mode.

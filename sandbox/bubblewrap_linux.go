@@ -77,6 +77,9 @@ func (b *Bubblewrap) probeWithoutOverlay(ctx context.Context) error {
 // Held implements [Backend].
 func (b *Bubblewrap) Held() map[string]string { return b.isolating.Held() }
 
+// Begin is [Native.Begin].
+func (b *Bubblewrap) Begin(uid, gid int) { b.isolating.Begin(uid, gid) }
+
 // Prepare is [Native.Prepare].
 func (b *Bubblewrap) Prepare(spec Spec) { b.isolating.Prepare(spec) }
 

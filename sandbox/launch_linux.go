@@ -49,6 +49,14 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio) (Process, e
 
 // startInit starts an init, which waits for its base.
 func (n *Native) startInit(uid, gid int) (*pipes, initProcess, error) {
+	pipes, init, err := n.tryStartInit(uid, gid)
+	if errors.Is(err, errNoStarter) { // somebody has killed it
+		return n.tryStartInit(uid, gid)
+	}
+	return pipes, init, err
+}
+
+func (n *Native) tryStartInit(uid, gid int) (*pipes, initProcess, error) {
 	pipes, err := newPipes()
 	if err != nil {
 		return nil, nil, setupError("create pipes", "", err)

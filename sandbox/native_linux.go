@@ -21,6 +21,7 @@ type Native struct {
 
 	mu      sync.Mutex
 	janitor *janitor // started before the first cgroup is made
+	begun   *begun   // nil if there is none, or none any more
 }
 
 // NewNative prepares the backend. The same binary is executed again, as init.
@@ -128,6 +129,7 @@ func (n *Native) mustHold(spec Spec) error {
 // Close implements [Backend].
 func (n *Native) Close() error {
 	n.reserve.close()
+	n.discardBegun()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	// The janitor comes last: a cgroup that the server had moved to is left when nobody else is in it.

@@ -26,11 +26,9 @@ import (
 // spare is a sandbox without a run.
 type spare struct {
 	recipe
-	init   initProcess
-	pipes  *pipes
-	group  *cgroup // nil if there is none
-	mounts *mountWatch
-	shown  []identity
+	*blank
+	group *cgroup // nil if there is none
+	shown []identity
 }
 
 // recipe is what a spare is made by.
@@ -286,14 +284,7 @@ func fdOf(f *os.File) int32 {
 
 // discard ends a spare. What can't be removed of its cgroup the janitor removes.
 func (s *spare) discard() {
-	if s.mounts != nil {
-		s.mounts.close()
-	}
-	if s.init != nil {
-		s.init.kill()
-		s.pipes.closeServer()
-		_, _ = s.init.wait()
-	}
+	s.blank.discard()
 	if s.group != nil {
 		_ = s.group.remove()
 	}
@@ -340,13 +331,10 @@ func (n *Native) newSpare(ctx context.Context, by recipe) (_ *spare, err error) 
 			s.discard()
 		}
 	}()
-	if s.mounts, err = watchMounts(); err != nil {
-		return nil, setupError("watch mounts", "", err)
-	}
-	if s.group, err = n.newGroup("run-"+strconv.FormatInt(spares.Add(1), 10), by.limits); err != nil {
+	if s.blank, err = n.takeBlank(by.uid, by.gid); err != nil {
 		return nil, err
 	}
-	if s.pipes, s.init, err = n.startInit(by.uid, by.gid); err != nil {
+	if s.group, err = n.newGroup("run-"+strconv.FormatInt(spares.Add(1), 10), by.limits); err != nil {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, s.init.kill)()

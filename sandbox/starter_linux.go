@@ -63,7 +63,7 @@ func (s *starter) start(exe *os.File, spec Spec, pipes *pipes) (initProcess, err
 	defer s.mu.Unlock()
 	reply, rights, err := s.ask(exe, starterRequest{UID: spec.UID, GID: spec.GID}, pipes.initEnds()...)
 	if err != nil {
-		return nil, setupError("start init", "", err)
+		return nil, &SetupError{Op: "start init", Err: err}
 	}
 	if reply.Failed != nil {
 		return nil, reply.Failed.setupError()
@@ -105,10 +105,14 @@ func (s *starter) ask(exe *os.File, request starterRequest, ends ...*os.File) (r
 	}
 	if err != nil {
 		_ = s.cmd.Process.Kill()
-		return reply, nil, fmt.Errorf("the starter: %w", errors.Join(err, s.end()))
+		return reply, nil, fmt.Errorf("%w: %w", errNoStarter, errors.Join(err, s.end()))
 	}
 	return reply, rights, nil
 }
+
+// errNoStarter is the error of a start whose starter was gone, or went. An init may have been started all the same, and
+// ends with the pipes that it was given.
+var errNoStarter = errors.New("the starter does not answer")
 
 // close ends the process. No init may be left to wait for.
 func (s *starter) close() error {
