@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -219,27 +218,15 @@ func emptyInput() error {
 	return unix.Dup3(null, inputFD, unix.O_CLOEXEC)
 }
 
-// ignoreSignals has the kernel drop every signal before it reaches init. The kernel itself drops only those without a
-// handler, and Go has one for each: a SIGSEGV, however it came, would be a crash, and a flood of any of them would keep
-// init from its work. A fault of init's own still ends it, since for one the kernel does not ask.
+// ignoreSignals has the kernel drop every signal before it reaches init. For the first process of a pid namespace it does so
+// with those that have no handler; Go has one for each: a SIGSEGV, however it came, would be a crash, and a flood of any of
+// them would keep init from its work. What init executes has the default of each then, too. A fault of init's own still ends
+// it, since for one the kernel does not ask. SIGURG, by which Go interrupts what does not yield, init does without.
 func ignoreSignals() {
-	signal.Notify(make(chan os.Signal, 1)) // after which Go gives what it executes the default of each
-	const (
-		byDefault = 0 // SIG_DFL and SIG_IGN, the first word of the kernel's struct sigaction
-		ignore    = 1
-	)
-	for number := unix.Signal(1); number <= 64; number++ {
-		var action [4]uint64
-		size := unsafe.Sizeof(action[0]) // of a set of signals
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), 0, uintptr(unsafe.Pointer(&action)), size, 0, 0)
-		if errno != 0 || action[0] == byDefault {
-			continue
-		}
-		action = [4]uint64{ignore}
-		if number == unix.SIGCHLD {
-			action[0] = byDefault // which is to ignore it, but to keep children until they are waited for
-		}
-		// SIGURG, by which Go interrupts what does not yield, init does without.
-		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(number), uintptr(unsafe.Pointer(&action)), 0, size, 0, 0)
+	var byDefault [4]uint64             // the kernel's struct sigaction, whose first word is SIG_DFL
+	size := unsafe.Sizeof(byDefault[0]) // of a set of signals
+	for number := uintptr(1); number <= 64; number++ {
+		// EINVAL for the two that never have a handler.
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, number, uintptr(unsafe.Pointer(&byDefault)), 0, size, 0, 0)
 	}
 }
