@@ -36,8 +36,8 @@
 //
 // # How the native backend does it
 //
-// The server executes a sealed copy of its own binary as init, PID 1 of new user, mount, pid, network,
-// ipc and uts namespaces (launch_linux.go). Over a socket it hands init a plan (handoff.go draws the
+// The server has a small process execute a sealed copy of its own binary as init, PID 1 of new user, mount, pid, network,
+// ipc and uts namespaces (starter_linux.go, launch_linux.go). Over a socket it hands init a plan (handoff.go draws the
 // protocol), which was computed from the Spec by a pure function (plan.go says why in which order). Init
 // takes from the host's mounts what the plan names, leaves the host's root, builds the new one
 // (mounts_linux.go), drops every right (rights_linux.go), puts up a second wall where the kernel has Landlock
