@@ -16,8 +16,8 @@ const landingRounds = 7
 // benchLanding compares the landing of a run's files, from the end of its command to the answer, with cp -a of them.
 func benchLanding(ctx context.Context, airlock, dir string) error {
 	for _, test := range []struct{ name, make, answer string }{
-		{"10,000 small files", "mkdir new; for d in $(seq 100); do mkdir new/d$d; for f in $(seq 100); do echo $f > new/d$d/f$f; done; done", "created"},
-		{"one file of 1 GiB", "mkdir new; head -c 1073741824 /dev/zero | tr '\\0' x > new/big", "created"},
+		{"10,000 small files", "mkdir new; for d in $(seq 100); do mkdir new/d$d; for f in $(seq 100); do echo $f > new/d$d/f$f; done; done", "added"},
+		{"one file of 1 GiB", "mkdir new; head -c 1073741824 /dev/zero | tr '\\0' x > new/big", "added"},
 	} {
 		dir := filepath.Join(dir, test.name)
 		s, err := startServer(ctx, airlock, dir, "")

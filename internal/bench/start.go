@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,7 @@ func benchStart(ctx context.Context, airlock, dir string) error {
 		{name: "`sh -c true`", before: settle, do: bare},
 		bwrap,
 		{name: "`run_shell` with `true`", before: settle, do: run},
+		{name: "`bash -c true`, which is what a run executes", before: settle, do: func() error { return bash(ctx, s.workspace, "true") }},
 	}
 	if err := takeInTurn(startRounds, ways); err != nil {
 		return err
@@ -81,6 +83,13 @@ func benchPython(ctx context.Context, s *server) error {
 	}
 	fmt.Print(table(fmt.Sprintf("A Python program that does nothing, after a pause (%d rounds)", startRounds), ways))
 	return nil
+}
+
+// bash executes a command as a run does, but for the sandbox.
+func bash(ctx context.Context, dir, command string) error {
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
+	return cmd.Run()
 }
 
 // spawn starts a program with pipes, as a tool server without a sandbox would, and waits for it.

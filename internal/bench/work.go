@@ -28,7 +28,7 @@ var works = []work{
 		setUp: `for i in $(seq 60); do
 	printf '#include <stdio.h>\n#include <string.h>\nint f%d(const char *s) { char b[64]; snprintf(b, sizeof b, "%%s", s); return (int)strlen(b) + %d; }\n' $i $i > f$i.c; done
 printf 'objects := $(patsubst %%.c,%%.o,$(wildcard f*.c))\nlib.a: $(objects)\n\tar rcs $@ $^\n%%.o: %%.c\n\tgcc -O1 -c -o $@ $<\n' > Makefile`,
-		before: "rm -f *.o lib.a", command: "make -s -j2", answer: "workspace: 61 created",
+		before: "rm -f *.o lib.a", command: "make -s -j2", answer: "workspace: 61 added",
 	},
 	{
 		name: "`git status` on 10,000 files", needs: "git",
@@ -40,7 +40,7 @@ git add -A && git commit -qm all`,
 	{
 		name: "`tar -xf` of 5,000 files", needs: "tar",
 		setUp:  `mkdir t; for d in $(seq 50); do mkdir t/d$d; for f in $(seq 100); do echo $f > t/d$d/f$f; done; done; tar -cf t.tar t; rm -r t`,
-		before: "rm -rf t", command: "tar -xf t.tar", answer: "created",
+		before: "rm -rf t", command: "tar -xf t.tar", answer: "added",
 	},
 	{
 		name: "`python3 -m compileall` of 300 modules", needs: "python3",
@@ -51,7 +51,7 @@ git add -A && git commit -qm all`,
 	{
 		name: "`cp -a` of a 256 MiB file", needs: "cp",
 		setUp:  "head -c 268435456 /dev/urandom > big",
-		before: "rm -f copy", command: "cp -a big copy", answer: "workspace: 1 created",
+		before: "rm -f copy", command: "cp -a big copy", answer: "workspace: 1 added",
 	},
 }
 
