@@ -52,7 +52,8 @@ func waitHelper(cmd *exec.Cmd) error {
 }
 
 // beHelper is what every helper does first. It keeps the descriptors up to last.
-func beHelper(last int) error {
+func beHelper(name string, last int) error {
+	nameSelf(name)
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	for fd := helperLifeline; fd <= last; fd++ {
 		unix.CloseOnExec(fd)

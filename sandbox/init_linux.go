@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -34,9 +35,8 @@ const (
 //   - it exits when the server's end of the socket closes, whatever else goes on, and its end is the
 //     end of the namespace.
 func initMain() {
-	// For whoever looks at the host's processes; exec named this one after a descriptor.
-	_ = os.WriteFile("/proc/self/comm", []byte(initName), 0)
-
+	runtime.LockOSThread() // whose capabilities go when the payload is there
+	nameSelf(initName)
 	ignoreSignals()
 
 	for _, fd := range []int{controlFD, outputFD, inputFD, egressFD} {

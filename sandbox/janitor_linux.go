@@ -92,7 +92,7 @@ func (j *janitor) close() error {
 
 // janitorMain is the janitor's program; it does not return.
 func janitorMain() {
-	if err := beHelper(helperLifeline); err != nil {
+	if err := beHelper(janitorName, helperLifeline); err != nil {
 		os.Exit(1)
 	}
 	order, err := receiveOrder(helperLifeline)

@@ -45,8 +45,9 @@ func newLauncher() (*launcher, error) {
 	return l, <-ready
 }
 
-// launch limits the run, drops what rights the launcher has left, and executes the command. The status is not nil if the command could not be
-// executed: the sandbox stood, and there is nothing to wait for. renames and wall may be nil. From the fork on looks watches.
+// launch limits the run, drops what rights the launcher has left, and executes the command. The status is not nil if that
+// could not be executed: the sandbox stood, and there is nothing to wait for. renames and wall may be nil. From the fork on
+// looks watches, and the calling thread, which the caller has locked, has no capability.
 func (l *launcher) launch(c *config, renames *renamer, wall *wall, looks *watch) (pid int, st *status, err error) {
 	score, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
 	if err != nil {
@@ -83,7 +84,7 @@ func (l *launcher) launch(c *config, renames *renamer, wall *wall, looks *watch)
 	// whoever reads a pipe that it closed gets told.
 	unix.Close(inputFD)
 	unix.Close(outputFD)
-	return pid, nil, nil
+	return pid, nil, setupError("drop rights", "", dropCapabilities())
 }
 
 // startPayload executes the command, from a thread that has no rights but the payload's. score is init's oom_score_adj.

@@ -20,18 +20,18 @@ import (
 // starts inits itself meets some 250 of them in its next run, a quarter of what a run takes; the starter has next to
 // no memory, and nobody waits for it.
 //
-//	server                                       starter
+//	server                                        starter
 //	  | -- starterRequest{uid, gid} + init's ends --> |  clones and executes an init with them
-//	  | <- starterReply{pid} + its pidfd ----------- |  or starterReply{failed}
-//	  | -- starterRequest{reap: pid} --------------> |  once the pidfd says that it is a zombie
-//	  | <- starterReply{state} --------------------- |
-//	  | ~~ end of file ~~~~~~~~~~~~~~~~~~~~~~~~~~~~> |  exits
+//	  | <- starterReply{pid} + its pidfd ------------ |  or starterReply{failed}
+//	  | -- starterRequest{reap: pid} ---------------> |  once the pidfd says that it is a zombie
+//	  | <- starterReply{state} ---------------------- |
+//	  | ~~ end of file ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~> |  exits
 //
 // Each message is one packet, and one is answered before the next is sent. An init is reaped only when the server says
 // so: until then its number is its own. A starter that is gone is replaced at the next start; the inits of the
 // one before it live on, or end with their server like all others.
 //
-// It is the only implementation of namespaceMaker that makes the namespaces by clone(2). The zero value starts its process when it is needed.
+// As a namespaceMaker it makes the namespaces by clone(2). The zero value starts its process when it is needed.
 type starter struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd // nil if there is none
@@ -161,7 +161,7 @@ func (c *clonedInit) wait() (string, error) {
 
 // starterMain is the starter's program; it returns at the end of its server.
 func starterMain() {
-	if err := beHelper(helperBinary); err != nil {
+	if err := beHelper(starterName, helperBinary); err != nil {
 		os.Exit(1)
 	}
 	conn, exe := os.NewFile(helperLifeline, "lifeline"), os.NewFile(helperBinary, "airlock")
