@@ -73,10 +73,10 @@ func costOf(ctx context.Context, airlock, dir string, beside, changes int) (_ []
 			do:     func() error { return spawn(ctx, bare, "cp", "-a", "t", "copy") },
 		},
 	}
-	if err := takeInTurn(costRounds, ways); err != nil {
+	if err := takeInTurn(few(costRounds), ways); err != nil {
 		return nil, err
 	}
-	fmt.Print(table(fmt.Sprintf("%d files changed beside %d (%d rounds)", changes, beside, costRounds), ways))
+	fmt.Print(table(fmt.Sprintf("%d files changed beside %d (%d rounds)", changes, beside, few(costRounds)), ways))
 	return ways, nil
 }
 

@@ -92,10 +92,10 @@ resolve = {"far.test" = "127.0.0.1"}
 			{name: "from a run, redirected", measure: inRun("")},
 			{name: "from a run, by its proxy (CONNECT)", measure: inRun("${http_proxy#http://}")},
 		}
-		if err := takeInTurn(egressRounds, ways); err != nil {
+		if err := takeInTurn(few(egressRounds), ways); err != nil {
 			return err
 		}
-		fmt.Print(table(fmt.Sprintf("%s (%d rounds)", what.name, egressRounds), ways))
+		fmt.Print(table(fmt.Sprintf("%s (%d rounds)", what.name, few(egressRounds)), ways))
 	}
 	return nil
 }

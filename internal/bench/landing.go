@@ -42,12 +42,12 @@ func benchLanding(ctx context.Context, airlock, dir string) error {
 				return s.landing(ctx, test.make, test.answer)
 			}},
 		}
-		err = takeInTurn(landingRounds, ways)
+		err = takeInTurn(few(landingRounds), ways)
 		s.close()
 		if err != nil {
 			return err
 		}
-		fmt.Print(table(fmt.Sprintf("Landing of %s (%d rounds)", test.name, landingRounds), ways))
+		fmt.Print(table(fmt.Sprintf("Landing of %s (%d rounds)", test.name, few(landingRounds)), ways))
 	}
 	return nil
 }

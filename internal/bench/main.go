@@ -1,7 +1,7 @@
 // Command bench measures what a run costs, always as pairs taken in turn within one run of the program,
 // and reports medians and their ratios: figures of one machine at one time say little by themselves.
 //
-//	go run ./internal/bench [-svg FILE] ./airlock [PART…]
+//	go run ./internal/bench [-svg FILE] [-rounds N] ./airlock [PART…]
 //
 // It asks these questions, a part each, all unless some are named. start: what does run_shell add to a command that does nothing, beside starting the same
 // command bare and under bubblewrap (without an overlay, so without transactions)? ready: how soon does a server answer, and what
@@ -26,6 +26,17 @@ import (
 // sizeBound is what the ratio of the large workspace to the small one must stay under.
 const sizeBound = 1.3
 
+// mostRounds bounds the rounds of every part, and those before that count nothing; 0 is no bound.
+var mostRounds int
+
+// few is n, or as many as are wanted.
+func few(n int) int {
+	if mostRounds > 0 {
+		return min(n, mostRounds)
+	}
+	return n
+}
+
 // allParts are the parts that are asked if none is named.
 var allParts = []string{"start", "ready", "parallel", "work", "landing", "size", "changes", "packages", "egress"}
 
@@ -42,9 +53,10 @@ func main() {
 		}
 		return
 	}
+	flag.IntVar(&mostRounds, "rounds", 0, "take each way at most this `number` of times, to see that all of it works")
 	svg := flag.String("svg", "", "draw the cost of a run into this `file`, which is a part of its own")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: bench [-svg FILE] PATH-OF-AIRLOCK ["+strings.Join(allParts, "|")+"]…")
+		fmt.Fprintln(os.Stderr, "usage: bench [-svg FILE] [-rounds N] PATH-OF-AIRLOCK ["+strings.Join(allParts, "|")+"]…")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

@@ -52,10 +52,10 @@ func benchPackages(ctx context.Context, airlock, dir string) error {
 		{name: fmt.Sprintf("the same in an environment of %d modules", packageFiles), do: func() error { return s.python(ctx, "pass") }},
 		{name: "the same, and the environment is composed first", before: func() error { return removeTrees(trees) }, do: func() error { return s.python(ctx, "pass") }},
 	}
-	if err := takeInTurn(packageRounds, ways); err != nil {
+	if err := takeInTurn(few(packageRounds), ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("The start of Python in an environment (%d rounds)", packageRounds), ways))
+	fmt.Print(table(fmt.Sprintf("The start of Python in an environment (%d rounds)", few(packageRounds)), ways))
 
 	s.close()
 	if s, err = startServer(ctx, airlock, filepath.Join(dir, "env"), config); err != nil {

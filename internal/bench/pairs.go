@@ -25,7 +25,7 @@ type way struct {
 
 // takeInTurn takes each way once a round, so that whatever else the machine does falls on all of them.
 func takeInTurn(rounds int, ways []*way) error {
-	for round := range warmUps + rounds {
+	for round := range few(warmUps) + rounds {
 		for _, w := range ways {
 			if w.notRun != "" {
 				continue
@@ -39,7 +39,7 @@ func takeInTurn(rounds int, ways []*way) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
-			if round >= warmUps {
+			if round >= few(warmUps) {
 				w.times = append(w.times, took)
 			}
 		}

@@ -30,12 +30,12 @@ func benchParallel(ctx context.Context, airlock, dir string) error {
 				return together(func() error { return s.run(ctx, command, "workspace: no changes") })
 			}},
 		}
-		err = takeInTurn(parallelRounds, ways)
+		err = takeInTurn(few(parallelRounds), ways)
 		s.close()
 		if err != nil {
 			return err
 		}
-		fmt.Print(table(fmt.Sprintf("%d commands, %d at once: `%s` (%d rounds)", atOnce*commandsEach, atOnce, command, parallelRounds), ways))
+		fmt.Print(table(fmt.Sprintf("%d commands, %d at once: `%s` (%d rounds)", atOnce*commandsEach, atOnce, command, few(parallelRounds)), ways))
 		fmt.Printf("\nthroughput to bare: %.2f\n", float64(median(ways[0].times))/float64(median(ways[1].times)))
 	}
 	return nil

@@ -36,10 +36,10 @@ func benchSize(ctx context.Context, airlock, dir string) (ratio float64, err err
 			},
 		})
 	}
-	if err := takeInTurn(sizeRounds, ways); err != nil {
+	if err := takeInTurn(few(sizeRounds), ways); err != nil {
 		return 0, err
 	}
-	fmt.Print(table(fmt.Sprintf("One changed file, by the size of the workspace (%d rounds)", sizeRounds), ways))
+	fmt.Print(table(fmt.Sprintf("One changed file, by the size of the workspace (%d rounds)", few(sizeRounds)), ways))
 	return float64(median(ways[1].times)) / float64(median(ways[0].times)), nil
 }
 

@@ -41,18 +41,18 @@ func benchStart(ctx context.Context, airlock, dir string) error {
 		{name: "`run_shell` with `true`", before: settle, do: run},
 		{name: "`bash -c true`, which is what a run executes", before: settle, do: func() error { return bash(ctx, s.workspace, "true") }},
 	}
-	if err := takeInTurn(startRounds, ways); err != nil {
+	if err := takeInTurn(few(startRounds), ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("A command that does nothing, after a pause (%d rounds)", startRounds), ways))
+	fmt.Print(table(fmt.Sprintf("A command that does nothing, after a pause (%d rounds)", few(startRounds)), ways))
 	if bwrap.notRun == "" {
 		fmt.Printf("\nrun_shell to bubblewrap: %.2f\n", float64(median(ways[2].times))/float64(median(bwrap.times)))
 	}
 	ways = []*way{{name: "`sh -c true`", do: bare}, {name: "`run_shell` with `true`", do: run}}
-	if err := takeInTurn(startRounds, ways); err != nil {
+	if err := takeInTurn(few(startRounds), ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("The same, one right after the other (%d rounds)", startRounds), ways))
+	fmt.Print(table(fmt.Sprintf("The same, one right after the other (%d rounds)", few(startRounds)), ways))
 	return benchPython(ctx, s)
 }
 
@@ -78,10 +78,10 @@ func benchPython(ctx context.Context, s *server) error {
 			return err
 		}},
 	}
-	if err := takeInTurn(startRounds, ways); err != nil {
+	if err := takeInTurn(few(startRounds), ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("A Python program that does nothing, after a pause (%d rounds)", startRounds), ways))
+	fmt.Print(table(fmt.Sprintf("A Python program that does nothing, after a pause (%d rounds)", few(startRounds)), ways))
 	return nil
 }
 

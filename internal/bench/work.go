@@ -93,9 +93,9 @@ func (w work) compare(ctx context.Context, s *server, bare string) error {
 		{name: "bare", before: prepare(bare), do: func() error { return spawn(ctx, bare, "sh", "-c", w.command) }},
 		{name: "`run_shell`", before: prepare(s.workspace), do: func() error { return s.run(ctx, w.command, w.answer) }},
 	}
-	if err := takeInTurn(workRounds, ways); err != nil {
+	if err := takeInTurn(few(workRounds), ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("%s (%d rounds)", w.name, workRounds), ways))
+	fmt.Print(table(fmt.Sprintf("%s (%d rounds)", w.name, few(workRounds)), ways))
 	return nil
 }
