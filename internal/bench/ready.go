@@ -53,37 +53,49 @@ func benchReady(ctx context.Context, airlock, dir string) error {
 	return nil
 }
 
-// printIdle says what the server and its children hold. Shared pages are shared out (Pss of smaps_rollup in proc(5)).
+// printIdle says what the server and the processes below it hold. Shared pages are shared out (Pss of smaps_rollup in proc(5)).
 func (s *server) printIdle() error {
 	own, err := proportionalMemory(s.pid())
 	if err != nil {
 		return err
 	}
-	below, n := 0, 0
-	// Each thread has its own children; what a server starts, any thread may have started.
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.pid()))
+	below, n, err := memoryBelow(s.pid())
 	if err != nil {
 		return err
+	}
+	fmt.Printf("\nMemory of an idle server: %.1f MB, and %.1f MB of the %d processes that it keeps\n", float64(own)/1024, float64(below)/1024, n)
+	return nil
+}
+
+// memoryBelow is what the n processes below one hold, in KiB.
+func memoryBelow(pid int) (kib, n int, err error) {
+	// Each thread has its own children; what a process starts, any of its threads may have started.
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return 0, 0, err
 	}
 	for _, task := range tasks {
 		children, err := os.ReadFile(task)
 		if err != nil {
 			continue // the thread is gone
 		}
-		for _, child := range strings.Fields(string(children)) {
-			pid, err := strconv.Atoi(child)
+		for _, word := range strings.Fields(string(children)) {
+			child, err := strconv.Atoi(word)
 			if err != nil {
-				return err
+				return 0, 0, err
 			}
-			kib, err := proportionalMemory(pid)
+			own, err := proportionalMemory(child)
 			if err != nil {
-				return err
+				return 0, 0, err
 			}
-			below, n = below+kib, n+1
+			below, m, err := memoryBelow(child)
+			if err != nil {
+				return 0, 0, err
+			}
+			kib, n = kib+own+below, n+1+m
 		}
 	}
-	fmt.Printf("\nMemory of an idle server: %.1f MB, and %.1f MB of the %d processes that it keeps\n", float64(own)/1024, float64(below)/1024, n)
-	return nil
+	return kib, n, nil
 }
 
 // proportionalMemory is in KiB.
