@@ -40,13 +40,17 @@ posix: build
 bench: build
 	$(GO) run ./internal/bench ./airlock
 
+# Its figures mean nothing; each run that it times must do its work.
+bench-briefly: build
+	$(GO) run ./internal/bench -rounds 1 ./airlock start ready work > /dev/null
+
 fuzz:
 	.ci/fuzz $(FUZZTIME)
 
 # In this order: what is cheap and fails often comes first.
-.PHONY: format tidy vet staticcheck tests fuzz-briefly clients conformance cases vulnerabilities
+.PHONY: format tidy vet staticcheck tests fuzz-briefly clients conformance bench-briefly cases vulnerabilities
 check:
-	@for step in format tidy vet staticcheck build tests demo clients conformance cases fuzz-briefly vulnerabilities; do \
+	@for step in format tidy vet staticcheck build tests demo clients conformance bench-briefly cases fuzz-briefly vulnerabilities; do \
 		echo "=== $$step"; start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$step || { echo "FAIL: make $$step"; exit 1; }; \
 		echo "=== $$step: $$((SECONDS - start)) s"; \

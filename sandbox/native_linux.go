@@ -25,7 +25,15 @@ type Native struct {
 }
 
 // NewNative prepares the backend. The same binary is executed again, as init.
-func NewNative() (*Native, error) { return newIsolating(new(starter)) }
+func NewNative() (*Native, error) {
+	s := new(starter)
+	go s.beginAhead()
+	n, err := newIsolating(s)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return n, nil
+}
 
 func newIsolating(maker namespaceMaker) (*Native, error) {
 	exe, err := sealedSelf()

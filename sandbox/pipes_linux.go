@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -75,11 +74,8 @@ func (p *pipes) initEnds() []*os.File {
 
 const numInitEnds = 5
 
-func pipesOf(ends []*os.File) (*pipes, error) {
-	if len(ends) != numInitEnds {
-		return nil, fmt.Errorf("bug: %d descriptors", len(ends))
-	}
-	return &pipes{null: ends[0], initControl: ends[1], initOutput: ends[2], initInput: ends[3], initEgress: ends[4]}, nil
+func pipesOf(ends [numInitEnds]*os.File) *pipes {
+	return &pipes{null: ends[0], initControl: ends[1], initOutput: ends[2], initInput: ends[3], initEgress: ends[4]}
 }
 
 func (p *pipes) closeChild() { closeAll(p.initEnds()...) }

@@ -21,7 +21,7 @@ import (
 // no memory, and nobody waits for it.
 //
 //	server                                        starter
-//	  | -- starterRequest{uid, gid} + init's ends --> |  clones and executes an init with them
+//	  | -- starterRequest{uid, gid} + files --------> |  clones an init with these ends, and executes the binary
 //	  | <- starterReply{pid} + its pidfd ------------ |  or starterReply{failed}
 //	  | -- starterRequest{reap: pid} ---------------> |  once the pidfd says that it is a zombie
 //	  | <- starterReply{state} ---------------------- |
@@ -61,7 +61,7 @@ const (
 func (s *starter) start(exe *os.File, spec Spec, pipes *pipes) (initProcess, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	reply, rights, err := s.ask(exe, starterRequest{UID: spec.UID, GID: spec.GID}, pipes.initEnds()...)
+	reply, rights, err := s.ask(starterRequest{UID: spec.UID, GID: spec.GID}, append(pipes.initEnds(), exe)...)
 	if err != nil {
 		return nil, &SetupError{Op: "start init", Err: err}
 	}
@@ -81,26 +81,50 @@ func (s *starter) reap(pid int) string {
 	if s.cmd == nil {
 		return "its starter is gone"
 	}
-	reply, _, err := s.ask(nil, starterRequest{Reap: pid})
+	reply, _, err := s.ask(starterRequest{Reap: pid})
 	if err != nil {
 		return err.Error()
 	}
 	return reply.State
 }
 
+// beginAhead has the process there when it is asked. A failure shows then.
+func (s *starter) beginAhead() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.begin()
+}
+
+// begin starts the process, unless there is one. It is executed from the host's file, which the server itself was
+// executed from: there is no need to wait for the sealed copy, since no run comes to see a starter. mu is held.
+func (s *starter) begin() error {
+	if s.cmd != nil {
+		return nil
+	}
+	exe, err := os.Open(ownBinary())
+	if err != nil {
+		return err
+	}
+	defer exe.Close()
+	cmd, conn, err := startHelper(exe, starterName)
+	if err != nil {
+		return err
+	}
+	s.cmd, s.conn = cmd, conn
+	limit := unix.NsecToTimeval(starterTime.Nanoseconds())
+	if err := unix.SetsockoptTimeval(int(s.conn.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		return errors.Join(os.NewSyscallError("setsockopt", err), s.end())
+	}
+	return nil
+}
+
 // ask sends a request, with descriptors, and returns the answer with those that came with it. A process that does not
 // answer is ended, and asked no more. mu is held.
-func (s *starter) ask(exe *os.File, request starterRequest, ends ...*os.File) (reply starterReply, rights []*os.File, err error) {
-	if s.cmd == nil {
-		if s.cmd, s.conn, err = startHelper(exe, starterName); err != nil {
-			return reply, nil, err
-		}
-		limit := unix.NsecToTimeval(starterTime.Nanoseconds())
-		if err := unix.SetsockoptTimeval(int(s.conn.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
-			return reply, nil, errors.Join(os.NewSyscallError("setsockopt", err), s.end())
-		}
+func (s *starter) ask(request starterRequest, files ...*os.File) (reply starterReply, rights []*os.File, err error) {
+	if err := s.begin(); err != nil {
+		return reply, nil, err
 	}
-	if err = sendPacket(s.conn, request, ends...); err == nil {
+	if err = sendPacket(s.conn, request, files...); err == nil {
 		rights, err = receivePacket(s.conn, &reply)
 	}
 	if err != nil {
@@ -161,29 +185,29 @@ func (c *clonedInit) wait() (string, error) {
 
 // starterMain is the starter's program; it returns at the end of its server.
 func starterMain() {
-	if err := beHelper(starterName, helperBinary); err != nil {
+	if err := beHelper(starterName, helperLifeline); err != nil {
 		os.Exit(1)
 	}
-	conn, exe := os.NewFile(helperLifeline, "lifeline"), os.NewFile(helperBinary, "airlock")
+	conn := os.NewFile(helperLifeline, "lifeline")
 	inits := map[int]*os.Process{}
 	for {
 		var request starterRequest
-		ends, err := receivePacket(conn, &request)
+		files, err := receivePacket(conn, &request)
 		if err != nil {
 			return // the server is gone
 		}
-		if err := sendAnswer(conn, request, exe, ends, inits); err != nil {
+		if err := sendAnswer(conn, request, files, inits); err != nil {
 			return
 		}
-		closeAll(ends...)
+		closeAll(files...)
 	}
 }
 
-func sendAnswer(conn *os.File, request starterRequest, exe *os.File, ends []*os.File, inits map[int]*os.Process) error {
+func sendAnswer(conn *os.File, request starterRequest, files []*os.File, inits map[int]*os.Process) error {
 	if request.Reap != 0 {
 		return sendPacket(conn, starterReply{State: reapInit(inits, request.Reap)})
 	}
-	init, pidfd, err := cloneInit(exe, Spec{UID: request.UID, GID: request.GID}, ends)
+	init, pidfd, err := cloneInit(Spec{UID: request.UID, GID: request.GID}, files)
 	if err != nil {
 		return sendPacket(conn, starterReply{Failed: newFailure(err)})
 	}
@@ -205,12 +229,12 @@ func reapInit(inits map[int]*os.Process, pid int) string {
 	return state.String()
 }
 
-// cloneInit starts an init whose ends of the pipes came from the server.
-func cloneInit(exe *os.File, spec Spec, ends []*os.File) (*os.Process, *os.File, error) {
-	theirs, err := pipesOf(ends)
-	if err != nil {
-		return nil, nil, setupError("start init", "", err)
+// cloneInit starts an init with files from the server: its ends of the pipes, and what is executed.
+func cloneInit(spec Spec, files []*os.File) (*os.Process, *os.File, error) {
+	if len(files) != numInitEnds+1 {
+		return nil, nil, setupError("start init", "", fmt.Errorf("bug: %d descriptors", len(files)))
 	}
+	theirs, exe := pipesOf([numInitEnds]*os.File(files)), files[numInitEnds]
 	init, err := startSealed(exe, "/", theirs, spec)
 	if err != nil {
 		return nil, nil, cloneError(err, func() bool { return namespacesCanBeMade(exe, spec) })
@@ -249,7 +273,7 @@ func sendPacket(conn *os.File, message any, files ...*os.File) error {
 // receivePacket reads a message, and returns the descriptors that came with it. It is io.EOF when there will be none.
 func receivePacket(conn *os.File, message any) (files []*os.File, err error) {
 	body := make([]byte, maxStarterPacket)
-	rights := make([]byte, unix.CmsgSpace(4*numInitEnds))
+	rights := make([]byte, unix.CmsgSpace(4*(numInitEnds+1)))
 	var n, nrights, flags int
 	for {
 		n, nrights, flags, _, err = unix.Recvmsg(int(conn.Fd()), body, rights, unix.MSG_CMSG_CLOEXEC)
