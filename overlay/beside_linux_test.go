@@ -1,0 +1,68 @@
+package overlay
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// made waits until a directory has been made ahead, and gives its name.
+func (f *fixture) made() string {
+	f.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		f.scratch.beside.mu.Lock()
+		name := f.scratch.beside.ahead
+		f.scratch.beside.mu.Unlock()
+		if name != "" {
+			return name
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("no directory was made ahead; there are %q", f.leftovers())
+		}
+	}
+}
+
+// A layer whose directories were made ahead is as one that was made for the run.
+func TestMadeAhead(t *testing.T) {
+	f := onDisk(t, "echo 1 >f")
+	f.RemoveBeside()
+	for round, mode := range []string{"750", "700", "2770"} {
+		ahead := f.made()
+		if got := f.leftovers(); got != ahead {
+			t.Errorf("round %d: beside %s there are %q", round, ahead, got)
+		}
+		f.host("chmod " + mode + " .") // after it was made
+		txn := f.begin()
+		if got := f.leftovers(); got != txn.run {
+			t.Errorf("round %d: a run has begun, and there are %q", round, got)
+		}
+		runOn(t, txn.Layers(), "test $(stat -c '%a.%u:%g' .) = "+mode+".$(stat -c %u:%g f); echo 2 >>f; echo new >n"+mode)
+		report, err := txn.Land(t.Context())
+		if err != nil || !report.Landed || len(report.Withheld) > 0 {
+			t.Fatalf("round %d: %+v, %v", round, report, err)
+		}
+	}
+	if got := f.host("cat f; ls"); got != "1\n2\n2\n2\nf\nn2770\nn700\nn750\n" {
+		t.Errorf("the workspace has %q", got)
+	}
+	f.made()
+	f.restart()
+	if got := f.host("find $BASE -name 'ahead-*'"); strings.TrimSpace(got) != "" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// A run whose id is taken is refused, although a directory waits.
+func TestMadeAheadForATakenID(t *testing.T) {
+	f := onDisk(t, "echo 1 >f")
+	f.RemoveBeside()
+	f.made()
+	txn := f.begin()
+	f.scratch.beside.make(f.scratch.server, f.scratch.mode)
+	if _, err := f.Begin(t.Context(), txn.run); err == nil {
+		t.Error("a second run has the same id")
+	}
+	if _, err := txn.Discard("test"); err != nil {
+		t.Error(err)
+	}
+}
