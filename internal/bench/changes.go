@@ -16,14 +16,14 @@ var changed = []struct{ files, rounds int }{{1, 20}, {100, 20}, {10_000, 5}}
 // beside are the numbers of files of the workspace that the run does not touch.
 var beside = []int{100, 100_000}
 
-// benchChanges compares a run that changes files with the same script without a sandbox and with a copy of
+// changes compares a run that changes files with the same script without a sandbox and with a copy of
 // these files by cp -a, in a small and in a large workspace, and says how much memory the server took.
-func benchChanges(ctx context.Context, airlock, dir string) error {
+func (b bench) changes(ctx context.Context, dir string) error {
 	peaks := map[int]int{}
 	for _, c := range changed {
 		var ways []*way
 		for _, files := range beside {
-			s, err := startServer(ctx, airlock, filepath.Join(dir, fmt.Sprintf("%d-%d", c.files, files)), "")
+			s, err := startServer(ctx, b.airlock, filepath.Join(dir, fmt.Sprintf("%d-%d", c.files, files)), "")
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func benchChanges(ctx context.Context, airlock, dir string) error {
 			name: "the script alone",
 			do:   func() error { return spawn(ctx, bare, "bash", "-c", rewrite(c.files, round)) },
 		}}, ways...)
-		if err := takeInTurn(c.rounds, ways); err != nil {
+		if err := b.takeInTurn(c.rounds, ways); err != nil {
 			return err
 		}
 		fmt.Print(table(fmt.Sprintf("Changed files: %d (%d rounds)", c.files, c.rounds), ways))

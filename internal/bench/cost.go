@@ -12,13 +12,13 @@ import (
 
 const costRounds = 15
 
-// benchCost measures what a run costs against the size of its workspace and against the number of files that it changes,
+// cost measures what a run costs against the size of its workspace and against the number of files that it changes,
 // and draws both into the file svg.
-func benchCost(ctx context.Context, airlock, dir, svg string) error {
+func (b bench) cost(ctx context.Context, dir, svg string) error {
 	bySize := panel{title: "one file changed", axis: "files in the workspace"}
 	run, bare := series{name: "run_shell"}, series{name: "the command alone"}
 	for _, files := range []int{10, 100, 1000, 10_000, 100_000} {
-		ways, err := costOf(ctx, airlock, filepath.Join(dir, fmt.Sprint("size", files)), files, 1)
+		ways, err := b.costOf(ctx, filepath.Join(dir, fmt.Sprint("size", files)), files, 1)
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func benchCost(ctx context.Context, airlock, dir, svg string) error {
 	run, bare = series{name: "run_shell"}, series{name: "the command alone"}
 	copied := series{name: "cp -a of them"}
 	for _, files := range []int{1, 10, 100, 1000, 10_000} {
-		ways, err := costOf(ctx, airlock, filepath.Join(dir, fmt.Sprint("changes", files)), 10_000, files)
+		ways, err := b.costOf(ctx, filepath.Join(dir, fmt.Sprint("changes", files)), 10_000, files)
 		if err != nil {
 			return err
 		}
@@ -48,8 +48,8 @@ func benchCost(ctx context.Context, airlock, dir, svg string) error {
 }
 
 // costOf compares a command that rewrites files with itself in a run, and with cp -a of these files.
-func costOf(ctx context.Context, airlock, dir string, beside, changes int) (_ []*way, err error) {
-	s, err := startServer(ctx, airlock, dir, "")
+func (b bench) costOf(ctx context.Context, dir string, beside, changes int) (_ []*way, err error) {
+	s, err := startServer(ctx, b.airlock, dir, "")
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +73,10 @@ func costOf(ctx context.Context, airlock, dir string, beside, changes int) (_ []
 			do:     func() error { return spawn(ctx, bare, "cp", "-a", "t", "copy") },
 		},
 	}
-	if err := takeInTurn(few(costRounds), ways); err != nil {
+	if err := b.takeInTurn(costRounds, ways); err != nil {
 		return nil, err
 	}
-	fmt.Print(table(fmt.Sprintf("%d files changed beside %d (%d rounds)", changes, beside, few(costRounds)), ways))
+	fmt.Print(table(fmt.Sprintf("%d files changed beside %d (%d rounds)", changes, beside, b.rounds(costRounds)), ways))
 	return ways, nil
 }
 

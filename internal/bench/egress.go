@@ -20,10 +20,10 @@ const (
 	egressConnect = 200 // connections in a row
 )
 
-// benchEgress compares how fast bytes move and connections open: directly, by a process of the host's that judges nothing
+// egress compares how fast bytes move and connections open: directly, by a process of the host's that judges nothing
 // and does nothing but relay, by another that takes its connections from a network namespace, by an HTTP proxy (tinyproxy), and from a run, both by the redirect, which no program knows of,
 // and by the run's proxy. Both ends and all that is between them share the machine's processors.
-func benchEgress(ctx context.Context, airlock, dir string) error {
+func (b bench) egress(ctx context.Context, dir string) error {
 	far, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func benchEgress(ctx context.Context, airlock, dir string) error {
 	defer far.Close()
 	go answer(far)
 	port := far.Addr().(*net.TCPAddr).Port
-	s, err := startServer(ctx, airlock, dir, fmt.Sprintf(`[network]
+	s, err := startServer(ctx, b.airlock, dir, fmt.Sprintf(`[network]
 mode = "allowlist"
 allow = ["far.test:%d"]
 private = ["127.0.0.1/32"]
@@ -92,10 +92,10 @@ resolve = {"far.test" = "127.0.0.1"}
 			{name: "from a run, redirected", measure: inRun("")},
 			{name: "from a run, by its proxy (CONNECT)", measure: inRun("${http_proxy#http://}")},
 		}
-		if err := takeInTurn(few(egressRounds), ways); err != nil {
+		if err := b.takeInTurn(egressRounds, ways); err != nil {
 			return err
 		}
-		fmt.Print(table(fmt.Sprintf("%s (%d rounds)", what.name, few(egressRounds)), ways))
+		fmt.Print(table(fmt.Sprintf("%s (%d rounds)", what.name, b.rounds(egressRounds)), ways))
 	}
 	return nil
 }

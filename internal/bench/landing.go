@@ -13,14 +13,14 @@ import (
 
 const landingRounds = 7
 
-// benchLanding compares the landing of a run's files, from the end of its command to the answer, with cp -a of them.
-func benchLanding(ctx context.Context, airlock, dir string) error {
+// landing compares the landing of a run's files, from the end of its command to the answer, with cp -a of them.
+func (b bench) landing(ctx context.Context, dir string) error {
 	for _, test := range []struct{ name, make, answer string }{
 		{"10,000 small files", "mkdir new; for d in $(seq 100); do mkdir new/d$d; for f in $(seq 100); do echo $f > new/d$d/f$f; done; done", "added"},
 		{"one file of 1 GiB", "mkdir new; head -c 1073741824 /dev/zero | tr '\\0' x > new/big", "added"},
 	} {
 		dir := filepath.Join(dir, test.name)
-		s, err := startServer(ctx, airlock, dir, "")
+		s, err := startServer(ctx, b.airlock, dir, "")
 		if err != nil {
 			return err
 		}
@@ -42,12 +42,12 @@ func benchLanding(ctx context.Context, airlock, dir string) error {
 				return s.landing(ctx, test.make, test.answer)
 			}},
 		}
-		err = takeInTurn(few(landingRounds), ways)
+		err = b.takeInTurn(landingRounds, ways)
 		s.close()
 		if err != nil {
 			return err
 		}
-		fmt.Print(table(fmt.Sprintf("Landing of %s (%d rounds)", test.name, few(landingRounds)), ways))
+		fmt.Print(table(fmt.Sprintf("Landing of %s (%d rounds)", test.name, b.rounds(landingRounds)), ways))
 	}
 	return nil
 }

@@ -26,13 +26,16 @@ import (
 // sizeBound is what the ratio of the large workspace to the small one must stay under.
 const sizeBound = 1.3
 
-// mostRounds bounds the rounds of every part, and those before that count nothing; 0 is no bound.
-var mostRounds int
+// bench asks the questions. A part is a method of its name.
+type bench struct {
+	airlock string // the binary
+	most    int    // bounds the rounds of every part, and those before that count nothing; 0 is no bound
+}
 
-// few is n, or as many as are wanted.
-func few(n int) int {
-	if mostRounds > 0 {
-		return min(n, mostRounds)
+// rounds is n, or as many as are wanted.
+func (b bench) rounds(n int) int {
+	if b.most > 0 {
+		return min(n, b.most)
 	}
 	return n
 }
@@ -41,7 +44,7 @@ func few(n int) int {
 var allParts = []string{"start", "ready", "parallel", "work", "landing", "size", "changes", "packages", "egress"}
 
 func main() {
-	roles := map[string]func([]string) error{ // of benchEgress, which starts this program for them
+	roles := map[string]func([]string) error{ // of egress, which starts this program for them
 		"client": client,
 		"relay":  relay,
 		"cell":   inCell,
@@ -53,7 +56,7 @@ func main() {
 		}
 		return
 	}
-	flag.IntVar(&mostRounds, "rounds", 0, "take each way at most this `number` of times, to see that all of it works")
+	most := flag.Int("rounds", 0, "take each way at most this `number` of times, to see that all of it works")
 	svg := flag.String("svg", "", "draw the cost of a run into this `file`, which is a part of its own")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: bench [-svg FILE] [-rounds N] PATH-OF-AIRLOCK ["+strings.Join(allParts, "|")+"]…")
@@ -76,7 +79,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	within, err := bench(ctx, flag.Arg(0), parts, *svg)
+	within, err := ask(ctx, bench{flag.Arg(0), *most}, parts, *svg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -87,9 +90,9 @@ func main() {
 	}
 }
 
-// bench asks the questions of the parts. within tells whether the ratio that has a bound is under it.
-func bench(ctx context.Context, airlock string, parts []string, svg string) (within bool, err error) {
-	airlock, err = filepath.Abs(airlock)
+// ask asks the questions of the parts. within tells whether the ratio that has a bound is under it.
+func ask(ctx context.Context, b bench, parts []string, svg string) (within bool, err error) {
+	b.airlock, err = filepath.Abs(b.airlock)
 	if err != nil {
 		return false, err
 	}
@@ -113,27 +116,27 @@ func bench(ctx context.Context, airlock string, parts []string, svg string) (wit
 		dir := filepath.Join(dir, part)
 		switch part {
 		case "start":
-			err = benchStart(ctx, airlock, dir)
+			err = b.start(ctx, dir)
 		case "ready":
-			err = benchReady(ctx, airlock, dir)
+			err = b.ready(ctx, dir)
 		case "parallel":
-			err = benchParallel(ctx, airlock, dir)
+			err = b.parallel(ctx, dir)
 		case "work":
-			err = benchWork(ctx, airlock, dir)
+			err = b.work(ctx, dir)
 		case "landing":
-			err = benchLanding(ctx, airlock, dir)
+			err = b.landing(ctx, dir)
 		case "size":
 			var ratio float64
-			ratio, err = benchSize(ctx, airlock, dir)
+			ratio, err = b.size(ctx, dir)
 			within = ratio < sizeBound
 		case "changes":
-			err = benchChanges(ctx, airlock, dir)
+			err = b.changes(ctx, dir)
 		case "cost":
-			err = benchCost(ctx, airlock, dir, svg)
+			err = b.cost(ctx, dir, svg)
 		case "packages":
-			err = benchPackages(ctx, airlock, dir)
+			err = b.packages(ctx, dir)
 		case "egress":
-			err = benchEgress(ctx, airlock, dir)
+			err = b.egress(ctx, dir)
 		}
 		if err != nil {
 			return false, err

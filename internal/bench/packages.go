@@ -20,14 +20,14 @@ const (
 	packageRounds = 20
 )
 
-// benchPackages asks what an environment of many files costs: its installation, its composition, the start of
+// packages asks what an environment of many files costs: its installation, its composition, the start of
 // Python in it beside a plain virtual environment, and a second conversation with the same set.
-func benchPackages(ctx context.Context, airlock, dir string) error {
+func (b bench) packages(ctx context.Context, dir string) error {
 	index := serveWheel()
 	defer index.Close()
 	config := "[network]\nresolve = { \"index.test\" = \"127.0.0.1\" }\nprivate = [\"127.0.0.1/32\"]\n[packages]\nhosts = []\nallow = [\"many\"]\n" +
 		"index = \"http://index.test" + index.URL[strings.LastIndex(index.URL, ":"):] + "/simple\"\n"
-	s, err := startServer(ctx, airlock, filepath.Join(dir, "env"), config)
+	s, err := startServer(ctx, b.airlock, filepath.Join(dir, "env"), config)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func benchPackages(ctx context.Context, airlock, dir string) error {
 	}
 	fmt.Printf("\n### Packages\n\nInstalling a wheel of %d modules, with its bytecode: %s ms\n", packageFiles, ms(time.Since(start)))
 
-	plain, err := startServer(ctx, airlock, filepath.Join(dir, "venv"), "")
+	plain, err := startServer(ctx, b.airlock, filepath.Join(dir, "venv"), "")
 	if err != nil {
 		return err
 	}
@@ -52,13 +52,13 @@ func benchPackages(ctx context.Context, airlock, dir string) error {
 		{name: fmt.Sprintf("the same in an environment of %d modules", packageFiles), do: func() error { return s.python(ctx, "pass") }},
 		{name: "the same, and the environment is composed first", before: func() error { return removeTrees(trees) }, do: func() error { return s.python(ctx, "pass") }},
 	}
-	if err := takeInTurn(few(packageRounds), ways); err != nil {
+	if err := b.takeInTurn(packageRounds, ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("The start of Python in an environment (%d rounds)", few(packageRounds)), ways))
+	fmt.Print(table(fmt.Sprintf("The start of Python in an environment (%d rounds)", b.rounds(packageRounds)), ways))
 
 	s.close()
-	if s, err = startServer(ctx, airlock, filepath.Join(dir, "env"), config); err != nil {
+	if s, err = startServer(ctx, b.airlock, filepath.Join(dir, "env"), config); err != nil {
 		return err
 	}
 	fmt.Printf("\n#### A second conversation with the same set\n\n| | ms | requests to the index | of the wheel | files copied or linked |\n|---|---:|---:|---:|---:|\n")

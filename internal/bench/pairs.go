@@ -24,8 +24,8 @@ type way struct {
 }
 
 // takeInTurn takes each way once a round, so that whatever else the machine does falls on all of them.
-func takeInTurn(rounds int, ways []*way) error {
-	for round := range few(warmUps) + rounds {
+func (b bench) takeInTurn(rounds int, ways []*way) error {
+	for round := range b.rounds(warmUps) + b.rounds(rounds) {
 		for _, w := range ways {
 			if w.notRun != "" {
 				continue
@@ -39,7 +39,7 @@ func takeInTurn(rounds int, ways []*way) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
-			if round >= few(warmUps) {
+			if round >= b.rounds(warmUps) {
 				w.times = append(w.times, took)
 			}
 		}

@@ -15,10 +15,10 @@ const (
 	commandsEach = 4
 )
 
-// benchParallel compares eight commands at once, each followed by another, bare and by run_shell on layers of their own.
-func benchParallel(ctx context.Context, airlock, dir string) error {
+// parallel compares eight commands at once, each followed by another, bare and by run_shell on layers of their own.
+func (b bench) parallel(ctx context.Context, dir string) error {
 	for i, command := range []string{"true", "sleep 0.1", "python3 -c 'sum(range(1000000))'"} {
-		s, err := startServer(ctx, airlock, filepath.Join(dir, fmt.Sprint(i)), "[workspace]\norder = \"parallel\"\n")
+		s, err := startServer(ctx, b.airlock, filepath.Join(dir, fmt.Sprint(i)), "[workspace]\norder = \"parallel\"\n")
 		if err != nil {
 			return err
 		}
@@ -30,12 +30,12 @@ func benchParallel(ctx context.Context, airlock, dir string) error {
 				return together(func() error { return s.run(ctx, command, "workspace: no changes") })
 			}},
 		}
-		err = takeInTurn(few(parallelRounds), ways)
+		err = b.takeInTurn(parallelRounds, ways)
 		s.close()
 		if err != nil {
 			return err
 		}
-		fmt.Print(table(fmt.Sprintf("%d commands, %d at once: `%s` (%d rounds)", atOnce*commandsEach, atOnce, command, few(parallelRounds)), ways))
+		fmt.Print(table(fmt.Sprintf("%d commands, %d at once: `%s` (%d rounds)", atOnce*commandsEach, atOnce, command, b.rounds(parallelRounds)), ways))
 		fmt.Printf("\nthroughput to bare: %.2f\n", float64(median(ways[0].times))/float64(median(ways[1].times)))
 	}
 	return nil

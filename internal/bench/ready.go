@@ -15,15 +15,15 @@ const (
 	idleTime    = 2 * time.Second
 )
 
-// benchReady says how long a server takes until it answers, what its first call takes beside a later one, and what it
+// ready says how long a server takes until it answers, what its first call takes beside a later one, and what it
 // holds in memory while it waits, with the sandbox that it has begun ahead.
-func benchReady(ctx context.Context, airlock, dir string) error {
+func (b bench) ready(ctx context.Context, dir string) error {
 	ready := &way{name: "start to the answer to `initialize`"}
 	first := &way{name: "first `run_shell` with `true`, at once"}
 	later := &way{name: "a later one, after a pause"}
-	for round := range few(readyRounds) {
+	for round := range b.rounds(readyRounds) {
 		start := time.Now()
-		s, err := startServer(ctx, airlock, filepath.Join(dir, strconv.Itoa(round)), "")
+		s, err := startServer(ctx, b.airlock, filepath.Join(dir, strconv.Itoa(round)), "")
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func benchReady(ctx context.Context, airlock, dir string) error {
 			}
 			w.times = append(w.times, time.Since(start))
 		}
-		if round == few(readyRounds)-1 {
+		if round == b.rounds(readyRounds)-1 {
 			time.Sleep(idleTime)
 			if err := s.printIdle(); err != nil {
 				s.close()
@@ -48,7 +48,7 @@ func benchReady(ctx context.Context, airlock, dir string) error {
 		}
 		s.close()
 	}
-	fmt.Print(table(fmt.Sprintf("From the start of a server (%d starts)", few(readyRounds)), []*way{ready, later, first}))
+	fmt.Print(table(fmt.Sprintf("From the start of a server (%d starts)", b.rounds(readyRounds)), []*way{ready, later, first}))
 	fmt.Printf("\nfirst call to a later one: %.2f\n", float64(median(first.times))/float64(median(later.times)))
 	return nil
 }

@@ -14,12 +14,12 @@ const (
 	filesInDir = 100 // of the workspace
 )
 
-// benchSize compares a run that changes one file in a small and in a large workspace, and returns the
+// size compares a run that changes one file in a small and in a large workspace, and returns the
 // ratio of their medians.
-func benchSize(ctx context.Context, airlock, dir string) (ratio float64, err error) {
+func (b bench) size(ctx context.Context, dir string) (ratio float64, err error) {
 	var ways []*way
 	for _, files := range []int{smallFiles, largeFiles} {
-		s, err := startServer(ctx, airlock, filepath.Join(dir, fmt.Sprint(files)), "")
+		s, err := startServer(ctx, b.airlock, filepath.Join(dir, fmt.Sprint(files)), "")
 		if err != nil {
 			return 0, err
 		}
@@ -36,10 +36,10 @@ func benchSize(ctx context.Context, airlock, dir string) (ratio float64, err err
 			},
 		})
 	}
-	if err := takeInTurn(few(sizeRounds), ways); err != nil {
+	if err := b.takeInTurn(sizeRounds, ways); err != nil {
 		return 0, err
 	}
-	fmt.Print(table(fmt.Sprintf("One changed file, by the size of the workspace (%d rounds)", few(sizeRounds)), ways))
+	fmt.Print(table(fmt.Sprintf("One changed file, by the size of the workspace (%d rounds)", b.rounds(sizeRounds)), ways))
 	return float64(median(ways[1].times)) / float64(median(ways[0].times)), nil
 }
 

@@ -11,9 +11,9 @@ import (
 
 const startRounds = 200
 
-// benchStart compares a command that does nothing: bare, under bubblewrap, and by run_shell over stdio.
-func benchStart(ctx context.Context, airlock, dir string) error {
-	s, err := startServer(ctx, airlock, dir, "")
+// start compares a command that does nothing: bare, under bubblewrap, and by run_shell over stdio.
+func (b bench) start(ctx context.Context, dir string) error {
+	s, err := startServer(ctx, b.airlock, dir, "")
 	if err != nil {
 		return err
 	}
@@ -41,23 +41,23 @@ func benchStart(ctx context.Context, airlock, dir string) error {
 		{name: "`run_shell` with `true`", before: settle, do: run},
 		{name: "`bash -c true`, which is what a run executes", before: settle, do: func() error { return bash(ctx, s.workspace, "true") }},
 	}
-	if err := takeInTurn(few(startRounds), ways); err != nil {
+	if err := b.takeInTurn(startRounds, ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("A command that does nothing, after a pause (%d rounds)", few(startRounds)), ways))
+	fmt.Print(table(fmt.Sprintf("A command that does nothing, after a pause (%d rounds)", b.rounds(startRounds)), ways))
 	if bwrap.notRun == "" {
 		fmt.Printf("\nrun_shell to bubblewrap: %.2f\n", float64(median(ways[2].times))/float64(median(bwrap.times)))
 	}
 	ways = []*way{{name: "`sh -c true`", do: bare}, {name: "`run_shell` with `true`", do: run}}
-	if err := takeInTurn(few(startRounds), ways); err != nil {
+	if err := b.takeInTurn(startRounds, ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("The same, one right after the other (%d rounds)", few(startRounds)), ways))
-	return benchPython(ctx, s)
+	fmt.Print(table(fmt.Sprintf("The same, one right after the other (%d rounds)", b.rounds(startRounds)), ways))
+	return b.python(ctx, s)
 }
 
-// benchPython compares a Python program that does nothing.
-func benchPython(ctx context.Context, s *server) error {
+// python compares a Python program that does nothing.
+func (b bench) python(ctx context.Context, s *server) error {
 	r, err := s.client.CallTool(ctx, "run_python", map[string]any{"code": "import sys; print('interpreter=' + sys.executable)"}, nil)
 	if err != nil {
 		return err
@@ -78,10 +78,10 @@ func benchPython(ctx context.Context, s *server) error {
 			return err
 		}},
 	}
-	if err := takeInTurn(few(startRounds), ways); err != nil {
+	if err := b.takeInTurn(startRounds, ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("A Python program that does nothing, after a pause (%d rounds)", few(startRounds)), ways))
+	fmt.Print(table(fmt.Sprintf("A Python program that does nothing, after a pause (%d rounds)", b.rounds(startRounds)), ways))
 	return nil
 }
 

@@ -55,18 +55,18 @@ git add -A && git commit -qm all`,
 	},
 }
 
-// benchWork compares work that developers have done, bare and by run_shell, with its landing.
-func benchWork(ctx context.Context, airlock, dir string) error {
+// work compares work that developers have done, bare and by run_shell, with its landing.
+func (b bench) work(ctx context.Context, dir string) error {
 	for i, w := range works {
 		if _, err := exec.LookPath(w.needs); err != nil {
 			fmt.Printf("\n%s: not run: %s is not installed\n", w.name, w.needs)
 			continue
 		}
-		s, err := startServer(ctx, airlock, filepath.Join(dir, fmt.Sprint(i)), "")
+		s, err := startServer(ctx, b.airlock, filepath.Join(dir, fmt.Sprint(i)), "")
 		if err != nil {
 			return err
 		}
-		err = w.compare(ctx, s, filepath.Join(dir, fmt.Sprint("bare", i)))
+		err = b.compare(ctx, w, s, filepath.Join(dir, fmt.Sprint("bare", i)))
 		s.close()
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func benchWork(ctx context.Context, airlock, dir string) error {
 	return nil
 }
 
-func (w work) compare(ctx context.Context, s *server, bare string) error {
+func (b bench) compare(ctx context.Context, w work, s *server, bare string) error {
 	if err := os.Mkdir(bare, 0o755); err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func (w work) compare(ctx context.Context, s *server, bare string) error {
 		{name: "bare", before: prepare(bare), do: func() error { return spawn(ctx, bare, "sh", "-c", w.command) }},
 		{name: "`run_shell`", before: prepare(s.workspace), do: func() error { return s.run(ctx, w.command, w.answer) }},
 	}
-	if err := takeInTurn(few(workRounds), ways); err != nil {
+	if err := b.takeInTurn(workRounds, ways); err != nil {
 		return err
 	}
-	fmt.Print(table(fmt.Sprintf("%s (%d rounds)", w.name, few(workRounds)), ways))
+	fmt.Print(table(fmt.Sprintf("%s (%d rounds)", w.name, b.rounds(workRounds)), ways))
 	return nil
 }
