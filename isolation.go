@@ -9,13 +9,16 @@ import (
 	"airlock/tools"
 )
 
-// beginBackend builds the backend that the settings name beside what comes next, and has the first run of an identity begun.
-// wait returns when the backend is there.
-func (s settings) beginBackend(choose func() sandbox.Choice, uid, gid int) (wait func() (sandbox.Backend, error)) {
+// starterAhead is a backend that can start something of the first run before anything is known of that but its identity.
+type starterAhead interface{ StartAhead(uid, gid int) }
+
+// backendAhead builds the backend that the settings name in a goroutine of its own, and starts the init of its first run;
+// wait returns the backend.
+func (s settings) backendAhead(choose func() sandbox.Choice, uid, gid int) (wait func() (sandbox.Backend, error)) {
 	wait = sync.OnceValues(func() (sandbox.Backend, error) {
 		b, err := s.backend(choose)
-		if b, ok := b.(interface{ Begin(uid, gid int) }); ok && err == nil {
-			b.Begin(uid, gid)
+		if b, ok := b.(starterAhead); ok && err == nil {
+			b.StartAhead(uid, gid)
 		}
 		return b, err
 	})

@@ -25,9 +25,9 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 		return nil, err
 	}
 	// It takes as long to have a backend as to find out what runs see.
-	begun := o.settings.beginBackend(o.choose, uid, gid)
+	wait := o.settings.backendAhead(o.choose, uid, gid)
 	system, view, err := o.look(p, environ, uid, gid)
-	backend, backendErr := begun()
+	backend, backendErr := wait()
 	if err != nil {
 		if backendErr == nil {
 			err = errors.Join(err, backend.Close())

@@ -306,7 +306,7 @@ func (t *tree) mkdir(name string, mode uint32) (*tree, error) {
 	if err := unix.Mkdirat(t.fd, name, 0o700); err != nil {
 		return nil, t.fail("mkdir", name, err)
 	}
-	return t.ensure(name, mode)
+	return t.opened(name, mode)
 }
 
 // ensure is mkdir for a directory that may be there.
@@ -314,6 +314,11 @@ func (t *tree) ensure(name string, mode uint32) (*tree, error) {
 	if err := unix.Mkdirat(t.fd, name, 0o700); err != nil && err != unix.EEXIST {
 		return nil, t.fail("mkdir", name, err)
 	}
+	return t.opened(name, mode)
+}
+
+// opened opens a directory and gives it a mode.
+func (t *tree) opened(name string, mode uint32) (*tree, error) {
 	sub, err := t.sub(name)
 	if err != nil {
 		return nil, err

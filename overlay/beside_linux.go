@@ -53,8 +53,9 @@ func (b *beside) wait() {
 	}
 }
 
-// make makes the directory of the next run, unless there is one. Without, that run makes its own, and says what is wrong.
-func (b *beside) make(server *tree, mode uint32) {
+// makeAhead makes the directory of the next run, unless there is one. Without, that run makes its own, and says what is
+// wrong; what a failure leaves goes when the scratch is closed.
+func (b *beside) makeAhead(server *tree, mode uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ahead != "" {

@@ -58,7 +58,7 @@ func TestMadeAheadForATakenID(t *testing.T) {
 	f.RemoveBeside()
 	f.made()
 	txn := f.begin()
-	f.scratch.beside.make(f.scratch.server, f.scratch.mode)
+	f.scratch.beside.makeAhead(f.scratch.server, f.scratch.mode)
 	if _, err := f.Begin(t.Context(), txn.run); err == nil {
 		t.Error("a second run has the same id")
 	}

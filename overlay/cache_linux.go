@@ -106,7 +106,7 @@ func (c *Cache) Files() string { return c.files.path }
 func (c *Cache) Free() (int64, error) { return freeAt(c.files) }
 
 // RemoveBeside is [Workspace.RemoveBeside] for the layers of the cache.
-func (c *Cache) RemoveBeside() { c.scratch.removeBeside("upper", "work") }
+func (c *Cache) RemoveBeside() { c.scratch.removeBeside(upperName, workName) }
 
 // Close removes what this server has made for its runs. They must have ended.
 func (c *Cache) Close() error {

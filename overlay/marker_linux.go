@@ -65,31 +65,31 @@ func readMarker(ctx context.Context, fd int) (marker, error) {
 
 // clock is takeMarker for who asks again and again: an inode takes longer to make than to stamp.
 type clock struct {
-	mu sync.Mutex
-	fd int // 0 until it is needed
+	mu   sync.Mutex
+	file *os.File // nil until it is needed
 }
 
 // now reads the moment on the filesystem of dir, which is the same at each call.
 func (c *clock) now(ctx context.Context, dir *tree) (marker, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.fd == 0 {
+	if c.file == nil {
 		fd, err := unnamed(dir)
 		if err != nil {
 			return marker{}, err
 		}
-		c.fd = fd
+		c.file = os.NewFile(uintptr(fd), "clock")
 	}
-	return readMarker(ctx, c.fd)
+	return readMarker(ctx, int(c.file.Fd()))
 }
 
 // close lets go of the inode.
 func (c *clock) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.fd != 0 {
-		unix.Close(c.fd)
-		c.fd = 0
+	if c.file != nil {
+		c.file.Close()
+		c.file = nil
 	}
 }
 

@@ -41,6 +41,8 @@ const (
 	probePrefix       = ".airlock-land-probe-"
 	interruptedPrefix = "interrupted-"
 	landingName       = "landing"
+	upperName         = "upper"
+	workName          = "work"
 	historyName       = "history"
 	waitingName       = "waiting"
 )
@@ -79,7 +81,7 @@ func (s *scratch) begin(run string, ahead bool) (*tree, error) {
 func (s *scratch) remove(run string) error {
 	if s.beside.do(func() {
 		_ = removeTree(s.server.fd, run)
-		s.beside.make(s.server, s.mode)
+		s.beside.makeAhead(s.server, s.mode)
 	}) {
 		return nil
 	}
@@ -90,7 +92,7 @@ func (s *scratch) remove(run string) error {
 // made there, with these in it. What can't be removed then is tried again as the scratch is closed.
 func (s *scratch) removeBeside(directories ...string) {
 	s.beside = &beside{directories: directories, slots: make(chan struct{}, maxBeside)}
-	s.beside.do(func() { s.beside.make(s.server, s.mode) })
+	s.beside.do(func() { s.beside.makeAhead(s.server, s.mode) })
 }
 
 // openScratch finds the first place that layers can lie in, clears what dead servers left there and

@@ -2,13 +2,13 @@ package overlay
 
 import "golang.org/x/sys/unix"
 
-// newUpper makes the two directories of a layer in dir, unless they were made ahead. The root of the merged view shows what the upper's
-// is: lower says what that shall be. They belong to the owner of the workspace, whose identity runs have.
+// newUpper makes the two directories of a layer in dir, unless they were made ahead. The root of the merged view shows
+// what the upper's is: lower says what that shall be. They belong to the owner of the workspace, whose identity runs have.
 func newUpper(dir *tree, lower, owner inode) (upper *tree, err error) {
-	if upper, err = dir.ensure("upper", lower.mode); err != nil {
+	if upper, err = dir.ensure(upperName, lower.mode); err != nil {
 		return nil, err
 	}
-	work, err := dir.ensure("work", 0o700)
+	work, err := dir.ensure(workName, 0o700)
 	if err == nil {
 		defer work.close()
 		err = own(upper, work, owner)

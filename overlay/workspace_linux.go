@@ -204,7 +204,7 @@ func (w *Workspace) closeScratch() error {
 
 // RemoveBeside has the layers of transactions that have ended removed beside whatever comes next, from now on: the report
 // of a run does not wait for it, and does not say what of it failed. Close waits, and tries again.
-func (w *Workspace) RemoveBeside() { w.scratch.removeBeside("upper", "work", landingName) }
+func (w *Workspace) RemoveBeside() { w.scratch.removeBeside(upperName, workName, landingName) }
 
 // Close removes this server's scratch, and with it the layers of transactions that have not ended.
 func (w *Workspace) Close() error {

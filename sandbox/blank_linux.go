@@ -33,55 +33,54 @@ func (b *blank) discard() {
 	_, _ = b.init.wait()
 }
 
-// begun is a blank that is started before it is known what for.
-type begun struct {
+// firstBlank is a blank that is started before it is known what for.
+type firstBlank struct {
 	uid, gid int
-	blank    func() (*blank, error)
+	get      func() (*blank, error)
 }
 
-// Begin has the init of the first run started, while whoever will ask for the run finds out what that sees. It returns
-// at once. A failure shows when a run starts, and is tried again then.
-func (n *Native) Begin(uid, gid int) {
-	b := &begun{uid, gid, sync.OnceValues(func() (*blank, error) { return n.newBlank(uid, gid) })}
+// StartAhead has the init of the first run started, while whoever will ask for the run finds out what that sees. It
+// returns at once. A failure shows when a run starts, and is tried again then.
+func (n *Native) StartAhead(uid, gid int) {
+	first := &firstBlank{uid, gid, sync.OnceValues(func() (*blank, error) { return n.newBlank(uid, gid) })}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.begun == nil {
-		n.begun = b
-		go b.blank() //nolint:errcheck // whoever takes it has the error
+	if n.first == nil {
+		n.first = first
+		go first.get() //nolint:errcheck // whoever takes it has the error
 	}
 }
 
-// takeBlank gives the init that was begun, if it is for these ids, or a new one.
+// takeBlank gives the first blank, if it is for these ids, or a new one.
 func (n *Native) takeBlank(uid, gid int) (*blank, error) {
 	n.mu.Lock()
-	b := n.begun
-	if b != nil && (b.uid != uid || b.gid != gid) {
-		b = nil
-	}
-	if b != nil {
-		n.begun = nil
+	first := n.first
+	if first != nil && first.uid == uid && first.gid == gid {
+		n.first = nil
+	} else {
+		first = nil
 	}
 	n.mu.Unlock()
-	if b != nil {
-		if blank, err := b.blank(); err == nil && !blank.mounts.changed() {
-			return blank, nil
+	if first != nil {
+		if made, err := first.get(); err == nil && !made.mounts.changed() {
+			return made, nil
 		} else if err == nil {
-			blank.discard()
+			made.discard()
 		}
 	}
 	return n.newBlank(uid, gid)
 }
 
-// discardBegun ends the init that was begun and that no run has taken.
-func (n *Native) discardBegun() {
+// discardFirst ends the first blank if no run has taken it.
+func (n *Native) discardFirst() {
 	n.mu.Lock()
-	b := n.begun
-	n.begun = nil
+	first := n.first
+	n.first = nil
 	n.mu.Unlock()
-	if b == nil {
+	if first == nil {
 		return
 	}
-	if blank, err := b.blank(); err == nil {
-		blank.discard()
+	if made, err := first.get(); err == nil {
+		made.discard()
 	}
 }

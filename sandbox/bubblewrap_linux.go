@@ -77,8 +77,8 @@ func (b *Bubblewrap) probeWithoutOverlay(ctx context.Context) error {
 // Held implements [Backend].
 func (b *Bubblewrap) Held() map[string]string { return b.isolating.Held() }
 
-// Begin is [Native.Begin].
-func (b *Bubblewrap) Begin(uid, gid int) { b.isolating.Begin(uid, gid) }
+// StartAhead is [Native.StartAhead].
+func (b *Bubblewrap) StartAhead(uid, gid int) { b.isolating.StartAhead(uid, gid) }
 
 // Prepare is [Native.Prepare].
 func (b *Bubblewrap) Prepare(spec Spec) { b.isolating.Prepare(spec) }

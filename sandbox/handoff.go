@@ -13,7 +13,8 @@ import (
 // The server and the init process of a run talk over one stream socket, descriptor 3 of init:
 //
 //	server                                            init, PID 1 of the new namespaces
-//	  │  clone + exec of the sealed binary ───────────▶ │  waits; touches nothing
+//	  │  has the starter clone it, and execute          │
+//	  │  the sealed binary (starter_linux.go) ────────▶ │  waits; touches nothing
 //	  │  puts init's pid into the run's cgroup          │
 //	  │                                                 │
 //	  │ ── base {steps, hostname, egress} ────────────▶ │  builds root, /proc, network; sends the
@@ -23,7 +24,8 @@ import (
 //	  │ ◀─ built ────────────────────────────────────── │  what needs no run stands, and waits for one:
 //	  ┆                                                 ┆  see reserve_linux.go
 //	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds the rest, leaves the host's root,
-//	  │                                                 │  drops its rights, forks the payload
+//	  │                                                 │  drops what rights the payload's thread has
+//	  │                                                 │  left, and forks it (payload_linux.go)
 //	  │ ◀─ failed {…}  or  status {code, start_error} ─ │  (and exits), or
 //	  │ ◀─ started ──────────────────────────────────── │  the payload was executed
 //	  │ ◀─ scratch {bytes} ──────────────────────────── │  …reaps; waits for the payload; looks after
@@ -60,7 +62,7 @@ type base struct {
 	Egress   *Egress `json:"egress,omitempty"`
 }
 
-// config is the rest that init needs to know. It learns no more: its own environment is empty.
+// config is the rest that init needs to know. It learns no more: its own environment is initEnv.
 type config struct {
 	Steps  []step `json:"steps"` // those after the base's
 	Argv   []wire `json:"argv"`

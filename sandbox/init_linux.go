@@ -20,9 +20,8 @@ const (
 
 // What init asks its rights for first.
 const (
-	opCgroupNamespace = "create cgroup namespace"
-	opHostName        = "set host name"
-	opPrivateMounts   = "make mounts private"
+	opHostName      = "set host name"
+	opPrivateMounts = "make mounts private"
 )
 
 // initMain is PID 1 of a run. It is trusted, and shares a pid namespace and a uid with a payload that
@@ -35,7 +34,7 @@ const (
 //   - it exits when the server's end of the socket closes, whatever else goes on, and its end is the
 //     end of the namespace.
 func initMain() {
-	runtime.LockOSThread() // whose capabilities go when the payload is there
+	runtime.LockOSThread() // the thread builds the sandbox, and loses its capabilities in launcher.launch
 	nameSelf(initName)
 	ignoreSignals()
 

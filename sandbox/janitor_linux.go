@@ -24,7 +24,7 @@ const maxJanitorOrder = 64 << 10
 // janitor removes the cgroups of this server if it cannot do that itself any more, because it was killed.
 // Processes and mounts of a run end with its init; a cgroup is a directory, and stays.
 //
-// It is a helper of the server's (helper_linux.go).
+// It is a process of its own (role_linux.go).
 //
 //	server                          janitor
 //	  | -- janitorOrder ------------> |  one packet, so that it never acts on half of one; then it waits
@@ -61,12 +61,12 @@ func startJanitor(exe *os.File) (*janitor, error) {
 		return nil, &SetupError{Op: "start the janitor", Err: err}
 	}
 	j := new(janitor)
-	if j.cmd, j.lifeline, err = startHelper(exe, janitorName); err != nil {
+	if j.cmd, j.lifeline, err = startRole(exe, janitorName); err != nil {
 		return nil, &SetupError{Op: "start the janitor", Err: err}
 	}
 	if _, err := j.lifeline.Write(message); err != nil {
 		j.lifeline.Close()
-		_ = waitHelper(j.cmd)
+		_ = waitRole(j.cmd)
 		return nil, &SetupError{Op: "start the janitor", Err: err}
 	}
 	return j, nil
@@ -84,7 +84,7 @@ func (j *janitor) close() error {
 	}
 	_, _ = j.lifeline.WriteString(dismissal) // EPIPE: it is gone, and Wait says how
 	j.lifeline.Close()
-	if err := waitHelper(j.cmd); err != nil {
+	if err := waitRole(j.cmd); err != nil {
 		errs = append(errs, fmt.Errorf("janitor: %w", err))
 	}
 	return errors.Join(errs...)
@@ -92,14 +92,14 @@ func (j *janitor) close() error {
 
 // janitorMain is the janitor's program; it does not return.
 func janitorMain() {
-	if err := beHelper(janitorName, helperLifeline); err != nil {
+	if err := enterRole(janitorName); err != nil {
 		os.Exit(1)
 	}
-	order, err := receiveOrder(helperLifeline)
+	order, err := receiveOrder(roleLifeline)
 	if err != nil {
 		os.Exit(1)
 	}
-	if dismissed(helperLifeline) {
+	if dismissed(roleLifeline) {
 		_ = leaveOwnLeaf(order.Prefix) // as the server did
 		os.Exit(0)
 	}

@@ -50,7 +50,7 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio) (Process, e
 // startInit starts an init, which waits for its base.
 func (n *Native) startInit(uid, gid int) (*pipes, initProcess, error) {
 	pipes, init, err := n.tryStartInit(uid, gid)
-	if errors.Is(err, errNoStarter) { // somebody has killed it
+	if errors.Is(err, errNoStarter) { // killed, or it did not answer within starterTime: the next start has another
 		return n.tryStartInit(uid, gid)
 	}
 	return pipes, init, err
@@ -105,7 +105,7 @@ const ownBinaryFD = egressFD + 1
 
 // startSealed clones and executes an init in dir. The binary is one of the child's descriptors like all others: what
 // the fork moves out of the way of those goes to numbers that are free of them, and of nothing else that is open. To
-// execute by the server's own number for it would fail, now and then, with EACCES, since a pipe was put there.
+// execute by the caller's own number for it would fail, now and then, with EACCES, since a pipe was put there.
 func startSealed(exe *os.File, dir string, pipes *pipes, spec Spec) (*os.Process, error) {
 	return os.StartProcess("/proc/self/fd/"+strconv.Itoa(ownBinaryFD), []string{initName}, &os.ProcAttr{
 		Dir:   dir,
@@ -262,5 +262,5 @@ func explain(err error) error {
 // it then has none, although the namespaces could be made.
 func withoutRights(e *SetupError) bool {
 	refused := errors.Is(e.Err, unix.EPERM) || errors.Is(e.Err, unix.EACCES)
-	return refused && (e.Op == opCgroupNamespace || e.Op == opHostName || e.Op == opPrivateMounts)
+	return refused && (e.Op == opHostName || e.Op == opPrivateMounts)
 }

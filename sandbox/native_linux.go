@@ -20,11 +20,12 @@ type Native struct {
 	reserve  reserve
 
 	mu      sync.Mutex
-	janitor *janitor // started before the first cgroup is made
-	begun   *begun   // nil if there is none, or none any more
+	janitor *janitor    // started before the first cgroup is made
+	first   *firstBlank // nil if there is none, or none any more
 }
 
-// NewNative prepares the backend. The same binary is executed again, as init.
+// NewNative prepares the backend. The same binary is executed again, as init, starter and janitor
+// (roles_linux.go).
 func NewNative() (*Native, error) {
 	s := new(starter)
 	go s.beginAhead()
@@ -137,7 +138,7 @@ func (n *Native) mustHold(spec Spec) error {
 // Close implements [Backend].
 func (n *Native) Close() error {
 	n.reserve.close()
-	n.discardBegun()
+	n.discardFirst()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	// The janitor comes last: a cgroup that the server had moved to is left when nobody else is in it.

@@ -34,7 +34,7 @@ func newLauncher() (*launcher, error) {
 		runtime.LockOSThread() // and never unlocked
 		// Init was put into the run's cgroup before it was told anything: here is the root of what the payload sees.
 		if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) {
-			ready <- setupError(opCgroupNamespace, "", err)
+			ready <- setupError("create cgroup namespace", "", err)
 			return
 		}
 		ready <- setupError("drop rights", "", dropRightsAhead())
@@ -64,7 +64,7 @@ func (l *launcher) launch(c *config, renames *renamer, wall *wall, looks *watch)
 	l.work <- func() {
 		defer close(done)
 		shareProcessors(c.Limits.CPU)
-		if err = renames.listen(wall, scheduling(threads)); err != nil {
+		if err = confine(wall, renames, scheduling(threads)); err != nil {
 			err = setupError("drop rights", "", err)
 			return
 		}
@@ -85,6 +85,26 @@ func (l *launcher) launch(c *config, renames *renamer, wall *wall, looks *watch)
 	unix.Close(inputFD)
 	unix.Close(outputFD)
 	return pid, nil, setupError("drop rights", "", dropCapabilities())
+}
+
+// confine takes from the calling thread what dropRightsAhead has left it: w encloses it, rules become its second filter, and
+// its renames go to r. w and r may be nil.
+func confine(w *wall, r *renamer, rules []rule) error {
+	if err := w.enclose(); err != nil {
+		return err
+	}
+	if r == nil {
+		_, err := installFilter(rules, 0)
+		return err
+	}
+	l, ok, err := installListener(notified, rules)
+	if err != nil || !ok {
+		close(r.start)
+		return err
+	}
+	r.start <- l
+	r.start <- l
+	return nil
 }
 
 // startPayload executes the command, from a thread that has no rights but the payload's. score is init's oom_score_adj.

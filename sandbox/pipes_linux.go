@@ -67,7 +67,8 @@ func (p *pipes) child() []*os.File {
 	return []*os.File{p.null, p.null, p.null, p.initControl, p.initOutput, p.initInput, p.initEgress}
 }
 
-// initEnds are what child repeats, and numInitEnds how many they are; pipesOf gives the pipes of which nothing is known but those.
+// initEnds are what child repeats, and numInitEnds how many they are; pipesOf gives the pipes of which nothing is known but
+// those.
 func (p *pipes) initEnds() []*os.File {
 	return []*os.File{p.null, p.initControl, p.initOutput, p.initInput, p.initEgress}
 }

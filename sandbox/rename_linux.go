@@ -86,26 +86,6 @@ func (r *renamer) serve(steps []step) (*renamer, error) {
 	return r, nil
 }
 
-// listen ends what dropRightsAhead began on the thread that will fork the payload, which it puts behind the wall, that
-// may be nil, and under a second filter with rules. Its renames go to r, which may be nil, too.
-func (r *renamer) listen(w *wall, rules []rule) error {
-	if err := w.enclose(); err != nil {
-		return err
-	}
-	if r == nil {
-		_, err := installFilter(rules, 0)
-		return err
-	}
-	l, ok, err := installListener(notified, rules)
-	if err != nil || !ok {
-		close(r.start)
-		return err
-	}
-	r.start <- l
-	r.start <- l
-	return nil
-}
-
 // stop waits for the call that is being carried out, and prevents another. It reports whether one was
 // neither finished nor undone: then the workspace holds a half of each. No process of the run may be left.
 func (r *renamer) stop() (torn bool) {

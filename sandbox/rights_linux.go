@@ -29,7 +29,8 @@ const securebits = secbitNoRoot | secbitNoRootLocked |
 // dropRights takes every right from the calling thread and from all that it will fork or execute. The
 // goroutine must be locked to its thread and must never be unlocked again: rights, securebits,
 // no_new_privs and the filter are attributes of a thread, and only this one is changed, so that init's
-// other threads can go on. It cannot be undone, and on an error the thread must not start the payload.
+// other threads can go on. It cannot be undone, and on an error the thread must not go on. The payload's thread does it in
+// two parts: see dropRightsAhead and confine.
 //
 // The order is the kernel's:
 //

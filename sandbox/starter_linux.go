@@ -17,8 +17,8 @@ import (
 // starter is a process of airlock's that starts the inits, because the server would pay for it. A clone into a new user
 // namespace can't share its memory with the child, as Go's others do: whoever clones has to write the child's id maps
 // while it waits. So it copies the page tables, and every page that is written to afterwards is a fault. A server that
-// starts inits itself meets some 250 of them in its next run, a quarter of what a run takes; the starter has next to
-// no memory, and nobody waits for it.
+// starts inits itself meets some 250 of them in its next run (docs/design/0027); the starter has next to no memory of its
+// own, and nobody waits for it.
 //
 //	server                                        starter
 //	  | -- starterRequest{uid, gid} + files --------> |  clones an init with these ends, and executes the binary
@@ -33,9 +33,10 @@ import (
 //
 // As a namespaceMaker it makes the namespaces by clone(2). The zero value starts its process when it is needed.
 type starter struct {
-	mu   sync.Mutex
-	cmd  *exec.Cmd // nil if there is none
-	conn *os.File
+	mu     sync.Mutex
+	cmd    *exec.Cmd // nil if there is none
+	conn   *os.File
+	closed bool
 }
 
 type starterRequest struct {
@@ -55,6 +56,8 @@ const (
 	maxStarterPacket = 16 << 10
 	// starterTime is how long an answer may take.
 	starterTime = 10 * time.Second
+	// starterGone is said in place of the state of an init that nobody can ask for.
+	starterGone = "its starter is gone"
 )
 
 // start implements namespaceMaker.
@@ -63,23 +66,26 @@ func (s *starter) start(exe *os.File, spec Spec, pipes *pipes) (initProcess, err
 	defer s.mu.Unlock()
 	reply, rights, err := s.ask(starterRequest{UID: spec.UID, GID: spec.GID}, append(pipes.initEnds(), exe)...)
 	if err != nil {
-		return nil, &SetupError{Op: "start init", Err: err}
+		return nil, &SetupError{
+			Op: "start init", Err: err,
+			Hint: "a security module or a limit on processes may keep airlock from executing itself; airlock doctor tries",
+		}
 	}
 	if reply.Failed != nil {
 		return nil, reply.Failed.setupError()
 	}
 	if len(rights) != 1 {
-		return nil, setupError("start init", "", errors.New("bug: the starter gave no pidfd"))
+		return nil, &SetupError{Op: "start init", Err: errors.New("bug: the starter gave no pidfd")}
 	}
 	return &clonedInit{starter: s, pid: reply.PID, pidfd: rights[0]}, nil
 }
 
-// reap gives the state of an init that has ended. Whoever cannot be asked any more has no child left either.
+// reap gives the state of an init that has ended. A starter that is gone has no children: whoever took them over reaps them.
 func (s *starter) reap(pid int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd == nil {
-		return "its starter is gone"
+		return starterGone
 	}
 	reply, _, err := s.ask(starterRequest{Reap: pid})
 	if err != nil {
@@ -98,6 +104,9 @@ func (s *starter) beginAhead() {
 // begin starts the process, unless there is one. It is executed from the host's file, which the server itself was
 // executed from: there is no need to wait for the sealed copy, since no run comes to see a starter. mu is held.
 func (s *starter) begin() error {
+	if s.closed {
+		return errors.New("bug: the backend is closed")
+	}
 	if s.cmd != nil {
 		return nil
 	}
@@ -106,7 +115,7 @@ func (s *starter) begin() error {
 		return err
 	}
 	defer exe.Close()
-	cmd, conn, err := startHelper(exe, starterName)
+	cmd, conn, err := startRole(exe, starterName)
 	if err != nil {
 		return err
 	}
@@ -142,6 +151,7 @@ var errNoStarter = errors.New("the starter does not answer")
 func (s *starter) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	if s.cmd == nil {
 		return nil
 	}
@@ -153,7 +163,7 @@ func (s *starter) end() error {
 	s.conn.Close()
 	cmd := s.cmd
 	s.cmd, s.conn = nil, nil
-	return waitHelper(cmd)
+	return waitRole(cmd)
 }
 
 func (*starter) explain(err error) error { return explain(err) }
@@ -185,10 +195,10 @@ func (c *clonedInit) wait() (string, error) {
 
 // starterMain is the starter's program; it returns at the end of its server.
 func starterMain() {
-	if err := beHelper(starterName, helperLifeline); err != nil {
+	if err := enterRole(starterName); err != nil {
 		os.Exit(1)
 	}
-	conn := os.NewFile(helperLifeline, "lifeline")
+	conn := os.NewFile(roleLifeline, "lifeline")
 	inits := map[int]*os.Process{}
 	for {
 		var request starterRequest
@@ -219,7 +229,7 @@ func sendAnswer(conn *os.File, request starterRequest, files []*os.File, inits m
 func reapInit(inits map[int]*os.Process, pid int) string {
 	init := inits[pid]
 	if init == nil {
-		return "its starter is gone"
+		return starterGone
 	}
 	delete(inits, pid)
 	state, err := init.Wait()
@@ -270,7 +280,7 @@ func sendPacket(conn *os.File, message any, files ...*os.File) error {
 	}
 }
 
-// receivePacket reads a message, and returns the descriptors that came with it. It is io.EOF when there will be none.
+// receivePacket reads a message, and returns the descriptors that came with it. The error is io.EOF at the end of the stream.
 func receivePacket(conn *os.File, message any) (files []*os.File, err error) {
 	body := make([]byte, maxStarterPacket)
 	rights := make([]byte, unix.CmsgSpace(4*(numInitEnds+1)))
@@ -307,7 +317,7 @@ func receivePacket(conn *os.File, message any) (files []*os.File, err error) {
 		}
 	}
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		return files, fmt.Errorf("a message of more than %d bytes", len(body))
+		return files, fmt.Errorf("a message was cut off: %d bytes and %d descriptors are the most", len(body), numInitEnds+1)
 	}
 	d := json.NewDecoder(bytes.NewReader(body[:n]))
 	d.DisallowUnknownFields()

@@ -50,8 +50,8 @@ const (
 	memoryFloor = 512 << 20
 )
 
-// newWatch prepares the watch of a run. Its thread is there when it returns, since later the run's limits could forbid
-// to make it; it looks from begin on, which limit comes before.
+// newWatch prepares the watch of a run, in a root whose base is built: /proc and /dev/shm are the run's. Its thread is
+// there when it returns, since later the run's limits could forbid to make it; it looks from begin on, which limit comes before.
 func newWatch(control *os.File) (*watch, error) {
 	scratch, err := openPath("/dev/shm")
 	if err != nil {

@@ -68,7 +68,7 @@ func (b bench) changes(ctx context.Context, dir string) error {
 		if err := b.takeInTurn(c.rounds, ways); err != nil {
 			return err
 		}
-		fmt.Print(table(fmt.Sprintf("Changed files: %d (%d rounds)", c.files, c.rounds), ways))
+		fmt.Print(table(fmt.Sprintf("Changed files: %d (%d rounds)", c.files, b.rounds(c.rounds)), ways))
 	}
 	fmt.Println()
 	for _, files := range beside {

@@ -15,7 +15,7 @@ func TestTakeInTurn(t *testing.T) {
 		{name: "absent", notRun: "not installed"},
 		{name: "b", do: func() error { order = append(order, "b"); return nil }},
 	}
-	if err := bench{}.takeInTurn(2, ways); err != nil {
+	if err := (bench{}).takeInTurn(2, ways); err != nil {
 		t.Fatal(err)
 	}
 	if len(order) != 2*(warmUps+2) || order[0] != "a" || order[1] != "b" || order[2] != "a" {
@@ -28,7 +28,7 @@ func TestTakeInTurn(t *testing.T) {
 
 func TestTakeInTurnStopsAtFailure(t *testing.T) {
 	broken := errors.New("broken")
-	err := takeInTurn(1, []*way{{name: "a", do: func() error { return broken }}})
+	err := (bench{}).takeInTurn(1, []*way{{name: "a", do: func() error { return broken }}})
 	if !errors.Is(err, broken) {
 		t.Errorf("error is %v", err)
 	}
