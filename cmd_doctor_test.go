@@ -66,5 +66,8 @@ func TestDoctorOfRoot(t *testing.T) {
 		if got := strings.Contains(b.String(), "no cache that lasts"); got != root {
 			t.Errorf("root %v: %s", root, &b)
 		}
+		if strings.Contains(b.String(), "refused") {
+			t.Errorf("root %v: nothing is refused, but it says %s", root, &b)
+		}
 	}
 }
