@@ -81,8 +81,8 @@ func setStage(t *testing.T) *stage {
 	return s
 }
 
-// giveAway makes the workspace, and what may be written beside it, the run's, if that is another user, who can't get to
-// where go test puts a program either.
+// giveAway makes the workspace and what is shown the run's, if that is another user: so that no mode holds what a mount has to.
+// That user can't get to where go test puts a program either.
 func (s *stage) giveAway(t *testing.T, o Options) {
 	t.Helper()
 	if o.UID == 0 {
@@ -96,9 +96,9 @@ func (s *stage) giveAway(t *testing.T, o Options) {
 	if err := os.WriteFile(s.Binary, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{s.Workspace, s.Writable} {
+	for _, dir := range []string{s.Workspace, s.Shown} {
 		err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
-			if err == nil {
+			if base := filepath.Base(name); err == nil && base != "setid" && base != "private" {
 				err = os.Lchown(name, o.UID, o.GID)
 			}
 			return err
