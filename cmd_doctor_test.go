@@ -70,4 +70,11 @@ func TestDoctorOfRoot(t *testing.T) {
 			t.Errorf("root %v: nothing is refused, but it says %s", root, &b)
 		}
 	}
+	var b strings.Builder
+	if err := (diagnosis{Possible: true, Backend: "native", Root: true, Unbound: true}).print(&b, paint(false), 0); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "Runs in a workspace of root's own are refused, since nothing here holds limits.processes") {
+		t.Errorf("runs of root's are refused, but it says %s", &b)
+	}
 }
