@@ -41,6 +41,9 @@ if they are not.
 			return status
 		}
 		d := diagnose(ctx, s.user, a.environ)
+		if c, ok := checkState(s.places.state); ok && !s.user.Unconfined() {
+			d.Checks = append(d.Checks, c)
+		}
 		d.wait(s.places.state)
 		print := func(w io.Writer) error { return d.print(w, a.paint(), a.columns()) }
 		if *asJSON {
@@ -70,7 +73,8 @@ type diagnosis struct {
 	Checks   []check           `json:"checks"`
 	Held     map[string]string `json:"limits"` // by limit, the mechanism; "watch" where none holds it but airlock looks; "" where nothing does
 	Waiting  []waitingRuns     `json:"waiting"`
-	Root     bool              `json:"root,omitempty"` // the server would be root's
+	Root     bool              `json:"root,omitempty"`         // the server would be root's
+	Unbound  bool              `json:"root_refused,omitempty"` // and runs of root's own are refused, since nothing holds their processes
 }
 
 // refused is a [sandbox.Refused] as the JSON has it.
@@ -141,6 +145,18 @@ func checkEgress(ipv6 bool, err error, s settings, environ []string) check {
 	return c
 }
 
+// checkState says so if what is kept in the state directory can't be executed.
+func checkState(state string) (check, bool) {
+	if !noExec(state) {
+		return check{}, false
+	}
+	return check{
+		Name: "state directory", Promise: "environments can be used, and installers are told about",
+		Detail: state + " is on a filesystem that is mounted noexec: runs can't execute the programs of environments, nor load their compiled modules",
+		Mend:   "set XDG_STATE_HOME to a directory on a filesystem without noexec, or mount that one without (mount -o remount,exec)",
+	}, true
+}
+
 // diagnoseTime is the longest that looking at a host may take, and probeTime the longest of trying one backend.
 const (
 	diagnoseTime = 30 * time.Second
@@ -194,6 +210,7 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 		d.Cause, d.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 	}
 	d.Possible, d.Root = err == nil, os.Geteuid() == 0
+	d.Unbound = d.Root && !s.Unconfined() && s.Limits.Processes > 0 && !sandbox.IsHeld(d.Held["processes"])
 	d.Through = s.Workspace.Mode == "direct" && !s.Unconfined()
 	return d
 }
@@ -248,6 +265,9 @@ func (d diagnosis) print(w io.Writer, p paint, columns int) error {
 	}
 	if d.Root && d.Backend != "direct" {
 		b.WriteString("\nAs root: runs in a workspace of another user's have that user's identity, and no cache that lasts and no environments, since the user may not go into root's state directory. Run airlock as that user to have both.\n")
+	}
+	if d.Unbound && d.Possible {
+		b.WriteString("Runs in a workspace of root's own are refused, since nothing here holds limits.processes, and user 0 is not bound by the other means. Run airlock as another user, or give it a cgroup.\n")
 	}
 	if len(d.Waiting) > 0 {
 		b.WriteString("\nWaiting for review:\n")

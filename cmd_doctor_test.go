@@ -66,5 +66,15 @@ func TestDoctorOfRoot(t *testing.T) {
 		if got := strings.Contains(b.String(), "no cache that lasts"); got != root {
 			t.Errorf("root %v: %s", root, &b)
 		}
+		if strings.Contains(b.String(), "refused") {
+			t.Errorf("root %v: nothing is refused, but it says %s", root, &b)
+		}
+	}
+	var b strings.Builder
+	if err := (diagnosis{Possible: true, Backend: "native", Root: true, Unbound: true}).print(&b, paint(false), 0); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "Runs in a workspace of root's own are refused, since nothing here holds limits.processes") {
+		t.Errorf("runs of root's are refused, but it says %s", &b)
 	}
 }

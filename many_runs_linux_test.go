@@ -172,6 +172,9 @@ func TestManyRunsLeaveNothing(t *testing.T) {
 	start := time.Now()
 	for i := range *manyRuns {
 		one(i)
+		if done := i + 1; done%1000 == 0 && done < *manyRuns {
+			t.Logf("after %d runs: %v", done, look(t, state))
+		}
 	}
 	took := time.Since(start)
 	after := look(t, state)

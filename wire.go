@@ -56,6 +56,9 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 	if options.Packages, err = o.packageOptions(p, &system, view, uid); err != nil {
 		return failed(err)
 	}
+	if options.Packages.Off == "" && noExec(p.state) {
+		notes = append(notes, "Programs and compiled modules of environments can't be used here: the state directory is on a filesystem that is mounted noexec. The user can set XDG_STATE_HOME.")
+	}
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Cache = options.Cache != nil
 	options.Network = o.network.current

@@ -13,6 +13,7 @@ import (
 // cache does not have, such as a module that was unpacked, comes with all that is in it, and only where both have a
 // directory its entries are looked at one by one. Names are resolved below open directories, without following a link.
 type cacheLander struct {
+	given given
 	gone  *tree // takes what is removed
 	moved int   // into gone
 	modes map[string]uint32
@@ -89,10 +90,13 @@ func (l *cacheLander) both(upper, lower *tree, name, path string, run, has inode
 }
 
 // clean takes off an entry, and what it holds, what a lower layer must not have: overlayfs's marks and whiteouts, which a
-// later mount would obey, set-ID bits, and special files.
+// later mount would obey, attributes of security modules, set-ID bits, and special files.
 func (l *cacheLander) clean(in *tree, name, path string, run inode, m marks, depth int) error {
-	if run.kind == symlink {
-		return nil
+	if err := l.given.leave(&m); err != nil {
+		return err
+	}
+	if run.kind == symlink { // whose mode can't be set
+		return in.scrub(scrub{path: name, strip: m.strip})
 	}
 	if run.kind == directory {
 		if err := l.cleanDir(in, name, path, run, depth); err != nil {

@@ -94,7 +94,7 @@ func (t *CacheTxn) land(ctx context.Context) error {
 	if err := t.c.makeRoom(added, gone, t.using); err != nil {
 		return err
 	}
-	l := &cacheLander{gone: gone, modes: t.modes}
+	l := &cacheLander{given: given{in: t.dir}, gone: gone, modes: t.modes}
 	return l.merge(t.upper, t.c.files, "", 0)
 }
 

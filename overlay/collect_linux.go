@@ -35,6 +35,7 @@ type collector struct {
 	inside   bool            // the layer has a whiteout of ours, for the directory of layers that lies in the workspace
 
 	prints   ownPrints
+	given    given
 	modes    map[string]uint32
 	shut     map[uint64]uint32 // modes of inodes that have more names
 	compared uint64            // bytes of content so far
@@ -51,7 +52,7 @@ type collector struct {
 func (t *Txn) collect(ctx context.Context, trusted bool) (*collector, error) {
 	c := &collector{
 		alive: func() error { return context.Cause(ctx) }, upper: t.upper.trailing(), host: t.w.root.trailing(),
-		prints: ownPrints{state: t.w.state}, filter: t.w.filter, hiding: t.hiding,
+		prints: ownPrints{state: t.w.state}, given: given{in: t.w.scratch.server}, filter: t.w.filter, hiding: t.hiding,
 		run: t.run, base: t.base, units: map[string]*unitState{}, gitUser: t.w.gitUser,
 		begin: t.begin.at, trusted: trusted, inside: t.w.scratch.inside, modes: t.modes, noted: t.noted,
 		shut: map[uint64]uint32{}, linked: map[uint64]bool{},

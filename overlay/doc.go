@@ -149,6 +149,10 @@
 //     new name, that is a copy. A file with one name that a run links to another stays one file with it.
 //   - A file that replaces another by a rename has its group, and its access control list unless it
 //     has one of its own. A run can't take such a list away by replacing the file.
+//   - Attributes of security modules don't land, but for those that the kernel gives a new file by itself: where SELinux
+//     labels files, the label of what lands is the one that it had in the layer. A file of the workspace with one that the
+//     kernel takes from nobody but the host's root, such as Smack's on a host without Smack, can't be copied up: a run that
+//     writes to it gets EPERM, and can replace it.
 //   - A path of more than 4,095 bytes does not land, though it can lie in the workspace.
 //   - An undo does not bring back what makes a directory a git directory if something that git obeys there has
 //     changed since: that could land because git did not obey it then.

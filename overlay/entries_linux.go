@@ -143,11 +143,14 @@ func (c *collector) read(fd int, e *entry, dir marks) (err error) {
 		e.gone = true
 		return nil
 	}
-	if e.run.kind != regular && e.run.kind != directory {
-		return nil // attributes of the user class exist on these two only
-	}
-	if err := c.makeReadable(e); err != nil {
-		return err
+	switch e.run.kind {
+	case regular, directory:
+		if err := c.makeReadable(e); err != nil {
+			return err
+		}
+	case symlink: // has no attributes of the user class, but may have a security module's
+	default:
+		return nil
 	}
 	var redirect bool
 	if e.marks, redirect, err = readMarks(fd, e.name); err != nil {
@@ -155,6 +158,9 @@ func (c *collector) read(fd int, e *entry, dir marks) (err error) {
 	}
 	if redirect {
 		return redirectError(e.path)
+	}
+	if err := c.given.leave(&e.marks); err != nil {
+		return err
 	}
 	e.marks.copied = e.marks.copied || c.copied[e.path]
 	if c.noted != nil && e.run.kind == regular {

@@ -16,6 +16,7 @@ func (c *collector) newDir(p place, e entry, conflict bool) error {
 	if err != nil || !some {
 		return err
 	}
+	c.noteStripped(e)
 	s.scrubs = append(s.scrubs, c.scrubs(e)...)
 	ch := change{
 		kind: put, path: e.path, run: e.run, host: e.host, conflict: conflict, unit: p.unit,
@@ -107,6 +108,7 @@ func (s *subtree) entry(p place, e entry) (lands, held bool, err error) {
 		next := p.below(e.path, inode{})
 		next.marks = e.marks
 		if lands, err = s.walk(next); lands {
+			s.c.noteStripped(e)
 			s.scrubs = append(s.scrubs, s.c.scrubs(e)...) // else it is pruned, and not there when it is their turn
 		}
 		return lands, !lands, err

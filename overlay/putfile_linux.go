@@ -18,8 +18,8 @@ func (c *collector) putFile(p place, e entry) (err error) {
 			return err
 		}
 		if same == unchanged || conflict && same == sameOutcome {
-			if e.run.kind == regular && e.run.mode&setID&^e.host.mode != 0 {
-				c.noteStripped(e)
+			if err := c.noteUnchanged(e); err != nil {
+				return err
 			}
 			if !conflict {
 				c.mayRelink(p, e)
@@ -108,18 +108,41 @@ func (c *collector) replaceDir(p place, e entry) error {
 	return nil
 }
 
-// noteStripped notes the rights that a file loses when it lands.
-func (c *collector) noteStripped(e entry) {
-	if e.run.kind != regular {
-		return
+// noteUnchanged notes what a copy that does not land has beyond what the workspace's entry has.
+func (c *collector) noteUnchanged(e entry) error {
+	if e.run.kind == regular {
+		e.run.mode &^= e.host.mode & setID
 	}
-	for why, lost := range map[string]bool{
-		"setuid bit removed":        e.run.mode&unix.S_ISUID != 0,
-		"setgid bit removed":        e.run.mode&unix.S_ISGID != 0,
-		"file capabilities removed": e.marks.capabilities(),
-	} {
-		if lost {
-			c.stripped = append(c.stripped, Withheld{Path: e.path, Why: why})
+	if slices.ContainsFunc(e.marks.strip, ofSecurity) {
+		var has []string
+		err := c.host.parent(e.path, func(fd int, name string) (err error) {
+			has, err = xattrNames(procName(fd)+"/"+name, unix.Llistxattr)
+			return err
+		})
+		if err != nil && !is(err, unix.ENOENT) {
+			return c.host.fail("read attributes of", e.path, err)
+		}
+		e.marks.strip = slices.DeleteFunc(slices.Clone(e.marks.strip), func(attr string) bool { return slices.Contains(has, attr) })
+	}
+	c.noteStripped(e)
+	return nil
+}
+
+// noteStripped notes the rights and attributes that an entry loses when it lands.
+func (c *collector) noteStripped(e entry) {
+	note := func(why string) { c.stripped = append(c.stripped, Withheld{Path: e.path, Why: why}) }
+	if e.run.kind == regular && e.run.mode&unix.S_ISUID != 0 {
+		note("setuid bit removed")
+	}
+	if e.run.kind == regular && e.run.mode&unix.S_ISGID != 0 {
+		note("setgid bit removed")
+	}
+	for _, attr := range e.marks.strip {
+		switch {
+		case attr == capability:
+			note("file capabilities removed")
+		case ofSecurity(attr):
+			note(attr + " removed")
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,17 +18,18 @@ type marks struct {
 	whiteout bool // a whiteout in the form of an attribute
 
 	acl   bool     // it has an access control list
-	strip []string // its attributes that must not land
+	strip []string // its attributes that must not land, but for what the kernel gave it: see given
 }
 
-// capabilities reports whether a file has capabilities, which are among what must not land.
-func (m marks) capabilities() bool { return slices.Contains(m.strip, capability) }
-
 const (
-	capability  = "security.capability"
+	security    = "security." // what begins so is for the kernel's security modules, and is read by them
+	capability  = security + "capability"
 	accessList  = "system.posix_acl_access"
 	defaultList = "system.posix_acl_default" // of a directory, for what is made in it
 )
+
+// ofSecurity reports whether an attribute is a security module's.
+func ofSecurity(name string) bool { return strings.HasPrefix(name, security) }
 
 // overlayXattr returns the name of an attribute of overlayfs without its prefix.
 //
@@ -60,7 +60,7 @@ func readMarks(fd int, name string) (m marks, redirect bool, err error) {
 		switch {
 		case n == accessList:
 			m.acl = true
-		case ok || n == capability:
+		case ok || ofSecurity(n):
 			m.strip = append(m.strip, n)
 		}
 		if !ok {

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"os"
 	"testing"
 
 	"airlock/sandbox"
@@ -13,6 +14,19 @@ func init() {
 
 // Every backend that confines its runs stands up to the same attacks.
 func TestConformance(t *testing.T) {
+	conform(t, sandboxtest.Options{Lacks: sandbox.Lacks})
+}
+
+// So does one of root's that runs what somebody else owns, whoever that is.
+func TestConformanceForAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives its runs another identity")
+	}
+	conform(t, sandboxtest.Options{Lacks: sandbox.Lacks, UID: 54321, GID: 54321})
+}
+
+func conform(t *testing.T, o sandboxtest.Options) {
+	t.Helper()
 	for _, backend := range []struct {
 		name string
 		make func() (sandbox.Backend, error)
@@ -26,7 +40,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer b.Close()
-			sandboxtest.Run(t, b, sandboxtest.Options{Lacks: sandbox.Lacks})
+			sandboxtest.Run(t, b, o)
 		})
 	}
 }

@@ -52,8 +52,20 @@ var credentialFiles = []string{
 	"pip.conf", ".yarnrc", ".yarnrc.yml", "bunfig.toml", ".bunfig.toml", "gradle.properties", "auth.json",
 }
 
-// credentialDirs are globs relative to what is shown: its top, and where node's versions have their etc.
-var credentialDirs = []string{"", "*", "versions/*", "envs/*", "versions/*/etc", "versions/node/*/etc", "image/node/*/etc", "node-versions/*/installation/etc"}
+// credentialDirs are globs relative to what is shown: its top, and where managers of versions put an interpreter, since
+// pip and npm keep their settings for all users below that: pip.conf in it, npmrc in its etc.
+var credentialDirs = []string{
+	"", "*",
+	"versions/*", "versions/*/etc", "versions/*/envs/*", // pyenv, nodenv
+	"versions/node/*/etc",              // nvm
+	"installs/*/*", "installs/*/*/etc", // asdf, mise
+	"venvs/*",              // pipx
+	"envs/*", "envs/*/etc", // conda
+	"image/node/*/etc",                 // volta
+	"node-versions/*/installation/etc", // fnm
+	"nodejs/*/etc",                     // pnpm
+	"gradle/*",                         // sdkman
+}
 
 // showToolchains adds the toolchains below the homes that PATH leads into, which come first since they
 // are what the person uses, and below the account's. A home that PATH leads into is looked at for all of

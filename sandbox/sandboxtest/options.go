@@ -12,6 +12,10 @@ type Options struct {
 	// same, and one that holds is an error, so that the list can't outlive its reasons.
 	Except map[string]string
 
+	// UID is who the run is where that is not the user of the test, which is root's to choose: then it is a server of root's on
+	// somebody else's workspace. GID goes with it. The controls stay those of root.
+	UID, GID int
+
 	// Edit changes the Spec before it is started; nil leaves it.
 	Edit func(*sandbox.Spec)
 

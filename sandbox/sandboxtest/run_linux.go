@@ -27,6 +27,7 @@ func Run(t *testing.T, backend sandbox.Backend, o Options) {
 		}
 	}
 	s := setStage(t)
+	s.giveAway(t, o)
 	got := s.inRun(t, backend, o)
 	for _, p := range table {
 		t.Run(p.name, func(t *testing.T) { judge(t, s, p, got[p.name], o) })
@@ -68,7 +69,7 @@ func judge(t *testing.T, s *stage, p probe, inRun attempt, o Options) {
 // inRun has a run of the backend make all attempts.
 func (s *stage) inRun(t *testing.T, backend sandbox.Backend, o Options) map[string]attempt {
 	t.Helper()
-	spec := s.spec(t)
+	spec := s.spec(t, o)
 	if o.Edit != nil {
 		o.Edit(&spec)
 	}

@@ -81,6 +81,34 @@ func setStage(t *testing.T) *stage {
 	return s
 }
 
+// giveAway makes the workspace and what is shown the run's, if that is another user: so that no mode holds what a mount has to.
+// That user can't get to where go test puts a program either.
+func (s *stage) giveAway(t *testing.T, o Options) {
+	t.Helper()
+	if o.UID == 0 {
+		return
+	}
+	program, err := os.ReadFile(s.Binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Binary = filepath.Join(realDirIn(t), "program")
+	if err := os.WriteFile(s.Binary, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{s.Workspace, s.Shown} {
+		err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+			if base := filepath.Base(name); err == nil && base != "setid" && base != "private" {
+				err = os.Lchown(name, o.UID, o.GID)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // fillShown makes what the run sees of the host as it is:
 //
 //	file         readable
@@ -230,16 +258,24 @@ func (s *stage) leakInto(t *testing.T) {
 }
 
 // spec describes the run that makes the attempts.
-func (s *stage) spec(t *testing.T) sandbox.Spec {
+func (s *stage) spec(t *testing.T, o Options) sandbox.Spec {
 	t.Helper()
-	system, err := sandbox.HostSystem(os.Environ(), os.Geteuid(), os.Getegid())
+	uid, gid := os.Geteuid(), os.Getegid()
+	if o.UID != 0 {
+		uid, gid = o.UID, o.GID
+	}
+	system, err := sandbox.HostSystem(os.Environ(), uid, gid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	layer := realDirIn(t)
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(layer, "work", "work"), 0o700) }) // 0 until then
 	for _, name := range []string{"upper", "work"} {
-		if err := os.Mkdir(filepath.Join(layer, name), 0o700); err != nil {
+		dir := filepath.Join(layer, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(dir, uid, gid); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,7 +290,7 @@ func (s *stage) spec(t *testing.T) sandbox.Spec {
 		Argv: []string{"/probe", role, "all", "/stage"},
 		Env:  []string{"PATH=/usr/bin:/bin", "HOME=" + system.Account.Home},
 		Dir:  s.Workspace, Home: system.Account.Home,
-		UID: os.Geteuid(), GID: os.Getegid(),
+		UID: uid, GID: gid,
 		Mounts: append(
 			system.Mounts,
 			sandbox.Mount{Kind: sandbox.MountBind, Source: s.Binary, Target: "/probe"},

@@ -38,6 +38,10 @@ func writeProbes() []probe {
 			name: "sysrq-trigger", try: opens("/proc/sysrq-trigger", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES, unix.ENOENT), control: asRoot,
 			absent: refused(unix.ENOENT), why: "this kernel was built without it",
 		},
+		{
+			name: "ptrace_scope", try: opens("/proc/sys/kernel/yama/ptrace_scope", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES, unix.ENOENT), control: asRoot,
+			absent: refused(unix.ENOENT), why: "this kernel was built without Yama",
+		},
 		{name: "limit on user namespaces", try: opens("/proc/sys/user/max_user_namespaces", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES), control: apart},
 		{name: "network settings", try: opens("/proc/sys/net/ipv4/ip_unprivileged_port_start", unix.O_WRONLY), held: refused(unix.EROFS, unix.EACCES), control: apart},
 		{
