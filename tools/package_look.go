@@ -72,13 +72,17 @@ func (r packageRequest) look(ctx context.Context, conversation *envs.Conversatio
 			return Failed(err.Error())
 		}
 		result.Environment = name
-		fmt.Fprintf(&b, "environment %q: %s\n", name, units.Counted(len(e.Packages), "package"))
-		for _, p := range e.Packages {
-			fmt.Fprintf(&b, "%s %s\n", p.Name, p.Version)
-		}
 		ofR, err := store.EnvironmentOf(envs.LanguageR, name)
 		if err != nil {
 			return Failed(err.Error())
+		}
+		fmt.Fprintf(&b, "environment %q: %s", name, units.Counted(len(e.Packages), "package"))
+		if len(ofR.Packages) > 0 {
+			fmt.Fprintf(&b, ", %s", units.Counted(len(ofR.Packages), "R package"))
+		}
+		b.WriteByte('\n')
+		for _, p := range e.Packages {
+			fmt.Fprintf(&b, "%s %s\n", p.Name, p.Version)
 		}
 		for _, p := range ofR.Packages {
 			fmt.Fprintf(&b, "%s %s (R)\n", p.Name, p.Version)
