@@ -225,7 +225,7 @@ func TestReplacingPackages(t *testing.T) {
 		"marks-1.0.data/data/share/marks/x.txt": "shared\n",
 	}}
 	wheels := []envstest.Wheel{tool}
-	for _, v := range []string{"1.0", "2.0", "3.0"} {
+	for _, v := range []string{"1.0", "2.0"} {
 		wheels = append(wheels, envstest.Wheel{Name: "leaf", Version: v, Files: map[string]string{"leaf.py": "V = '" + v + "'\n", "only_" + v[:1] + ".py": ""}})
 	}
 	in := openWithIndex(t, t.TempDir(), serveIndex(t, wheels, nil), "")
@@ -233,7 +233,7 @@ func TestReplacingPackages(t *testing.T) {
 		requirement string
 		additive    bool
 		was         string
-	}{{"leaf==1.0", true, ""}, {"leaf==2.0", false, "1.0"}, {"marks", true, ""}, {"leaf", true, ""}, {"leaf>2", false, "2.0"}, {"leaf<2", false, "3.0"}} {
+	}{{"leaf==1.0", true, ""}, {"marks", true, ""}, {"leaf==2.0", false, "1.0"}, {"leaf", true, ""}, {"leaf<2", false, "2.0"}} {
 		plan, done, err := in.apply(envs.Want{Environment: "default", Requirements: []string{step.requirement}}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", step.requirement, err)
