@@ -30,7 +30,7 @@ type Want struct {
 type Change struct {
 	Name    string
 	Version string // "" if it is removed
-	Was     string // "" if it is added
+	Was     string // "" if it is added; the same version where it is made anew for another interpreter
 }
 
 // Plan is a resolved set, and what it would change. Nothing was installed, and nothing of any package has
@@ -58,6 +58,7 @@ type Plan struct {
 	base    Environment
 	roots   []string
 	now     []Package
+	anew    bool // what is there is for another interpreter, and is replaced as a whole
 	// approval is the id of the request by which the user permitted it; "" if nothing had to be asked, or it was asked
 	// otherwise.
 	approval string
@@ -75,19 +76,14 @@ func (c *Conversation) plan(ctx context.Context, py *python, base, env Environme
 	if err != nil {
 		return nil, err
 	}
-	before, err := parseAll(w.again)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range before {
-		if !slices.ContainsFunc(wanted, func(n Requirement) bool { return n.Name == r.Name }) {
-			wanted = append(wanted, r)
-		}
-	}
-	if err := fitsKind(env, py); err != nil {
-		return nil, err
-	}
+	wanted = withOthers(LanguagePython, wanted, w.again)
 	p := &Plan{Want: w, Generation: env.Generation, runtime: py, index: c.Index(), base: base, now: env.Packages, Additive: true}
+	if err := fitsKind(env, py); err != nil {
+		if !w.Upgrade {
+			return nil, err
+		}
+		wanted, env = p.makeAnew(wanted, env)
+	}
 	var asked []Requirement
 	for _, r := range wanted {
 		if r.Marker.Holds(py.Markers) {
@@ -130,10 +126,38 @@ func noExtras(asked []Requirement, set []Package) []string {
 	return missing
 }
 
+// withOthers adds to requirements those of a list, which were valid once, that are for other packages.
+func withOthers(language string, wanted []Requirement, others []string) []Requirement {
+	asked := len(wanted)
+	for _, text := range others {
+		r, err := parseIn(language, text)
+		if err == nil && !slices.ContainsFunc(wanted[:asked], func(n Requirement) bool { return n.Name == r.Name }) {
+			wanted = append(wanted, r)
+		}
+	}
+	return wanted
+}
+
+// makeAnew has the plan make an environment of another interpreter for this one: nothing that it holds can stay, and
+// all that it was asked for is wanted once more.
+func (p *Plan) makeAnew(wanted []Requirement, env Environment) ([]Requirement, Environment) {
+	p.anew = true
+	wanted = withOthers(env.Language, wanted, env.Roots)
+	env.Packages, env.Layers = nil, nil
+	return wanted, env
+}
+
 // judge fills in what a resolved set means. The error is a [*DeniedError] where the configuration refuses it.
 func (c *Conversation) judge(p *Plan, set []Package) error {
 	p.Set = set
 	p.Changes = changes(p.now, set)
+	if p.anew {
+		for _, s := range set {
+			if was, ok := find(p.now, s.Name); ok && was.SHA256 == s.SHA256 {
+				p.Changes = append(p.Changes, Change{Name: s.Name, Version: s.Version, Was: s.Version})
+			}
+		}
+	}
 	p.Additive = !slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Was != "" })
 	p.Already = len(p.Changes) == 0
 	grants, err := c.store.Grants()
@@ -162,9 +186,9 @@ func fitsKind(env Environment, of runtime) error {
 		return nil
 	}
 	if of.language() == LanguageR {
-		return fmt.Errorf("the environment %q was made for another R (%s; now it is %s); take another environment", env.Name, env.Python, of.kind())
+		return fmt.Errorf("the environment %q was made for another R (%s; now it is %s); package_install with upgrade makes it anew, or take another environment", env.Name, env.Python, of.kind())
 	}
-	return fmt.Errorf("the environment %q was made for another Python (%s; now it is %s); take another environment, or set python.interpreter", env.Name, env.Python, of.kind())
+	return fmt.Errorf("the environment %q was made for another Python (%s; now it is %s); package_install with upgrade makes it anew, or take another environment, or set python.interpreter", env.Name, env.Python, of.kind())
 }
 
 // finish sorts the set and names it.

@@ -1,6 +1,7 @@
 package envs_test
 
 import (
+	"strings"
 	"testing"
 
 	"airlock/envs"
@@ -52,5 +53,41 @@ func TestUpgrading(t *testing.T) {
 		if got := set(e.Packages); err != nil || got != step.set || p.Additive != step.additive {
 			t.Errorf("%d: %s, upgrade %t: has %q, additive %t, %v; want %q, %t", i, step.requirement, step.upgrade, got, p.Additive, err, step.set, step.additive)
 		}
+	}
+}
+
+// An environment that was made for another Python is no use to this one, and is made anew by an installation that may
+// replace what is there: all that it was asked for, and not only what the call asks for.
+func TestAnotherPython(t *testing.T) {
+	w := newWorld(t)
+	w.config.Allow = []string{"six", "needs-six", "sixx"}
+	if _, _, err := install(w.begin(), "default", "six==1.16.0", "needs-six"); err != nil {
+		t.Fatal(err)
+	}
+	w.installer.ABI = "cpython-311d-x86_64-linux-gnu"
+	c := w.begin()
+	if _, err := c.Mount(t.Context(), "default"); err == nil || !strings.Contains(err.Error(), "another Python") {
+		t.Errorf("a run: %v", err)
+	}
+	if _, _, err := install(c, "default", "sixx"); err == nil || !strings.Contains(err.Error(), "package_install with upgrade makes it anew") {
+		t.Errorf("an installation: %v", err)
+	}
+	p, err := c.Plan(t.Context(), envs.Want{Environment: "default", Requirements: []string{"sixx"}, Upgrade: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := c.Apply(t.Context(), p, nil)
+	if err != nil || done.Additive || len(done.Changes) != 3 || len(p.Decision.Ask) > 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	e, err := c.Store().Environment("default")
+	if err != nil || set(e.Packages) != "needs-six 1.0, six 1.16.0, sixx 1.0" || len(e.Layers) != 1 {
+		t.Errorf("holds %q in %q, %v", set(e.Packages), e.Layers, err)
+	}
+	if a, b := w.sees(c, "default", "six"), w.sees(c, "default", "sixx"); a != "1.16.0" || b != "1.0" {
+		t.Errorf("runs see %s, %s", a, b)
+	}
+	if _, p, err := install(c, "default", "needs-six"); err != nil || !p.Already {
+		t.Errorf("after that: %+v, %v", p, err)
 	}
 }

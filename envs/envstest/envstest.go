@@ -10,6 +10,7 @@ package envstest
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -113,6 +114,8 @@ type Installer struct {
 	// NoPip has the interpreter say that it has no pip that can be used, and OldPip that it has one of this version.
 	NoPip  bool
 	OldPip string
+	// ABI is what the interpreter says of its own, "" for one of Python.
+	ABI string
 
 	mu    sync.Mutex
 	steps map[string]int
@@ -162,7 +165,7 @@ func (i *Installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error) 
 			pip = ""
 		}
 		answer = map[string]any{
-			"executable": "/usr/bin/python" + Python, "version": Python + ".2", "abi": "cpython-311-x86_64-linux-gnu", "pip": pip, "old_pip": i.OldPip,
+			"executable": "/usr/bin/python" + Python, "version": Python + ".2", "abi": cmp.Or(i.ABI, "cpython-311-x86_64-linux-gnu"), "pip": pip, "old_pip": i.OldPip,
 			"markers": map[string]string{"python_version": Python, "python_full_version": Python + ".2", "implementation_name": "cpython", "sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix"},
 		}
 	case "resolve":
