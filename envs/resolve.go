@@ -33,8 +33,11 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 	if first == nil && p.Want.Upgrade && len(pins) > 0 {
 		return c.newer(ctx, py, base, env, asked, slices.Concat(always, p.roots), set, progress)
 	}
-	if first == nil || len(env.Packages) == 0 {
-		return set, first
+	if first == nil {
+		return set, nil
+	}
+	if len(env.Packages) == 0 {
+		return nil, besides(first, base, env)
 	}
 	var failed *StepError
 	if !errors.As(first, &failed) || failed.Outcome.Ended != "" || len(failed.Outcome.Refused) > 0 || len(failed.Outcome.Unreached) > 0 {
@@ -42,13 +45,24 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 	}
 	rooted := slices.Concat(always, p.roots)
 	set, err := c.resolve(ctx, py, base, env, rooted, progress)
-	if err != nil && errors.As(err, &failed) {
-		return nil, fmt.Errorf("%w; with what is installed (%s)", err, shortSet(env.Packages))
-	}
 	if err != nil {
-		return nil, err
+		return nil, besides(err, base, env)
 	}
 	return c.narrow(ctx, py, base, env, asked, rooted, set, progress)
+}
+
+// besides adds to the failure of a resolution what is there, which may be what stands in its way.
+func besides(err error, base, env Environment) error {
+	if failed := new(StepError); !errors.As(err, &failed) || len(failed.Outcome.Unreached) > 0 {
+		return err
+	}
+	if len(env.Packages) > 0 {
+		err = fmt.Errorf("%w; with what is installed (%s)", err, shortSet(env.Packages))
+	}
+	if len(base.Packages) > 0 {
+		err = fmt.Errorf("%w; with python.base, which no installation changes (%s)", err, shortSet(base.Packages))
+	}
+	return err
 }
 
 // newer looks for newer versions of what is asked for than the set has that leaves all else as it is. lines are what
