@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"airlock/envs"
+	"airlock/internal/units"
 )
 
 func envsCommand() command {
@@ -66,7 +67,7 @@ func printEnvironments(w io.Writer, s *envs.Store) error {
 		b.WriteString("There are no environments yet.\n")
 	}
 	for _, e := range all {
-		fmt.Fprintf(&b, "%s  (%s, %d packages in %d layers)\n", e.Name, printable(e.Python), len(e.Packages), len(e.Layers))
+		fmt.Fprintf(&b, "%s  (%s, %s in %s)\n", e.Name, printable(e.Python), units.Counted(len(e.Packages), "package"), units.Counted(len(e.Layers), "layer"))
 		for _, p := range e.Packages {
 			fmt.Fprintf(&b, "    %s %s\n", p.Name, p.Version)
 		}

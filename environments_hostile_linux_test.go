@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"fmt"
@@ -103,6 +102,26 @@ func TestHostileIndexes(t *testing.T) {
 	}
 }
 
+// That nothing answers at the index, or that there is no such host, is said as that: pip takes it for a package that
+// does not exist.
+func TestIndexThatIsNotThere(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	_, port, _ := strings.Cut(strings.TrimPrefix(gone.URL, "http://"), ":")
+	for index, want := range map[string]string{
+		"http://index.test:" + port + "/simple": "index.test:" + port + " could not be reached: dial tcp 127.0.0.1:" + port + ": connect: connection refused",
+		"https://nowhere.invalid/simple":        "nowhere.invalid:443 could not be reached: ",
+	} {
+		in := openWithPackages(t, t.TempDir(), "[packages]\nhosts = []\nindex = \""+index+"\"\nallow = [\"leaf\"]\n")
+		if err := in.install("leaf"); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "No matching") || strings.Contains(err.Error(), "502") {
+			t.Errorf("%s: %v, want %q", index, err, want)
+		}
+		if left := in.left(); len(left) > 0 {
+			t.Errorf("%s: left %q", index, left)
+		}
+	}
+}
+
 func gzipped(content []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -114,22 +133,8 @@ func gzipped(content []byte) []byte {
 // sourceOf is a source archive whose build executes some code.
 func sourceOf(t *testing.T, name, code string) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for file, content := range map[string]string{
-		"setup.py": code + "from setuptools import setup\nsetup(name='" + name + "', version='1.0')\n",
-		"PKG-INFO": "Metadata-Version: 2.1\nName: " + name + "\nVersion: 1.0\n",
-	} {
-		err := w.WriteHeader(&tar.Header{Name: name + "-1.0/" + file, Mode: 0o644, Size: int64(len(content))})
-		if err == nil {
-			_, err = w.Write([]byte(content))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return gzipped(b.Bytes())
+	return tarOf(t, map[string]string{
+		name + "-1.0/setup.py": code + "from setuptools import setup\nsetup(name='" + name + "', version='1.0')\n",
+		name + "-1.0/PKG-INFO": "Metadata-Version: 2.1\nName: " + name + "\nVersion: 1.0\n",
+	})
 }

@@ -207,13 +207,51 @@ func TestPackages(t *testing.T) {
 	if text := in.run(tools.Request{Tool: "run_shell", Command: "sh -c 'python3 -m pip install leaf'"}); !strings.Contains(text, "package_install") {
 		t.Errorf("an installer in a shell: %s", text)
 	}
-	if err := in.install("leaf==2.0"); err == nil || !strings.Contains(err.Error(), "leaf") {
+	if err := in.install("leaf==2.0"); err == nil || !strings.Contains(err.Error(), "needs-leaf 1.0 depends on leaf<2") || !strings.Contains(err.Error(), "The user requested leaf==2.0") {
 		t.Errorf("what does not fit: %v", err)
 	}
 	before := index.requests.Load()
 	again := openWithIndex(t, state, index, "")
 	if text := again.run(tools.Request{Tool: "run_python", Code: "import leaf; print(leaf.V)"}); !strings.Contains(text, "1.0\nexit=0") || index.requests.Load() != before {
 		t.Errorf("another conversation, with %d requests: %s", index.requests.Load()-before, text)
+	}
+}
+
+// With the host's own pip, one package after the other is replaced: of each there is one version by its metadata and by
+// its module, and the commands of the others stay.
+func TestReplacingPackages(t *testing.T) {
+	tool := envstest.Wheel{Name: "marks", Version: "1.0", Files: map[string]string{
+		"marks.py": "def main(): print('command')\n", "marks-1.0.dist-info/entry_points.txt": "[console_scripts]\nmarks = marks:main\n",
+		"marks-1.0.data/data/share/marks/x.txt": "shared\n",
+	}}
+	wheels := []envstest.Wheel{tool}
+	for _, v := range []string{"1.0", "2.0"} {
+		wheels = append(wheels, envstest.Wheel{Name: "leaf", Version: v, Files: map[string]string{"leaf.py": "V = '" + v + "'\n", "only_" + v[:1] + ".py": ""}})
+	}
+	in := openWithIndex(t, t.TempDir(), serveIndex(t, wheels, nil), "")
+	for _, step := range []struct {
+		requirement string
+		additive    bool
+		was         string
+	}{{"leaf==1.0", true, ""}, {"marks", true, ""}, {"leaf==2.0", false, "1.0"}, {"leaf", true, ""}, {"leaf<2", false, "2.0"}} {
+		plan, done, err := in.apply(envs.Want{Environment: "default", Requirements: []string{step.requirement}}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", step.requirement, err)
+		}
+		if step.was == "" && step.requirement == "leaf" {
+			if !plan.Already {
+				t.Errorf("%s: %+v, want it to be there", step.requirement, plan.Changes)
+			}
+			continue
+		}
+		if len(done.Changes) != 1 || done.Changes[0].Was != step.was || done.Additive != step.additive {
+			t.Errorf("%s: %+v, want it in place of %q, additive %t", step.requirement, done, step.was, step.additive)
+		}
+	}
+	text := in.run(tools.Request{Tool: "run_shell", Command: "marks; cat /env/share/marks/x.txt; ls /env/lib/python*/site-packages | grep -c only_; " +
+		"python -c 'import importlib.metadata as m, leaf; print(leaf.V, sorted((d.name, d.version) for d in m.distributions(path=[\"/env/lib/python%d.%d/site-packages\" % __import__(\"sys\").version_info[:2]])))'"})
+	if want := "command\nshared\n1\n1.0 [('leaf', '1.0'), ('marks', '1.0')]\n"; !strings.HasPrefix(text, want) {
+		t.Errorf("a run: %s; want %s", text, want)
 	}
 }
 

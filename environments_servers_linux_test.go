@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"airlock/envs"
 	"airlock/envs/envstest"
@@ -35,22 +36,7 @@ func TestTwoServers(t *testing.T) {
 	}
 	servers := make([]*mcpclient.Client, len(sets))
 	for i := range sets {
-		workspace := filepath.Join(state, "ws-"+string(rune('a'+i)))
-		if err := os.Mkdir(workspace, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("airlock", "serve", "--backend", backends[i], "--workspace", workspace, "--config", filepath.Join(state, "config.toml"))
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(state, "home"), "XDG_STATE_HOME=" + filepath.Join(state, "state"), "XDG_CONFIG_HOME=" + state}
-		client, err := mcpclient.Start(t.Context(), cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := client.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		servers[i] = client
+		servers[i], _ = serveEnvironments(t, state, "ws-"+string(rune('a'+i)), backends[i])
 	}
 	var installing sync.WaitGroup
 	for i, client := range servers {
@@ -74,5 +60,74 @@ func TestTwoServers(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(in.places.state, "envs", "work")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// serveEnvironments starts a server on a workspace below state, with the configuration there, which ends with the test.
+func serveEnvironments(t *testing.T, state, workspace, backend string) (*mcpclient.Client, *os.Process) {
+	t.Helper()
+	workspace = filepath.Join(state, workspace)
+	if err := os.MkdirAll(workspace, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("airlock", "serve", "--backend", backend, "--workspace", workspace, "--config", filepath.Join(state, "config.toml"))
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(state, "home"), "XDG_STATE_HOME=" + filepath.Join(state, "state"), "XDG_CONFIG_HOME=" + state}
+	client, err := mcpclient.Start(t.Context(), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil && !strings.Contains(err.Error(), "killed") {
+			t.Error(err)
+		}
+	})
+	return client, cmd.Process
+}
+
+// A server that is killed with SIGKILL while the host's pip is at any of its steps changed nothing, and takes the step with
+// it; the next server removes what was left, and installs the same.
+func TestServerKilledWhileInstalling(t *testing.T) {
+	index := serveIndex(t, []envstest.Wheel{{Name: "leaf", Version: "1.0", Files: map[string]string{"leaf.py": "V = 1\n"}}}, nil)
+	state := t.TempDir()
+	in := openWithIndex(t, state, index, "") // for its files
+	work := filepath.Join(in.places.state, "envs", "work")
+	for _, step := range []string{"resolve", "fetch", "install"} {
+		client, process := serveEnvironments(t, state, "ws-"+step, "native")
+		called := make(chan error, 1)
+		go func() {
+			_, err := client.CallTool(t.Context(), "package_install", map[string]any{"packages": []any{"leaf"}, "wait_seconds": 600}, nil)
+			called <- err
+		}()
+		var running []string
+		for end := time.Now().Add(2 * time.Minute); len(running) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			running, _ = filepath.Glob(filepath.Join(work, "*", step, "tmp"))
+		}
+		if len(running) == 0 {
+			t.Fatalf("the step %q was not seen", step)
+		}
+		if err := process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-called; err == nil {
+			t.Errorf("%s: the call was answered before the kill", step)
+		}
+		if e, err := in.conv.Store().Environment(envs.DefaultEnvironment); err != nil || len(e.Packages) > 0 {
+			t.Errorf("%s: the environment holds %v, %v", step, e.Packages, err)
+		}
+		if layers, err := os.ReadDir(filepath.Join(in.places.state, "envs", "layers")); err != nil || len(layers) > 0 {
+			t.Errorf("%s: layers: %v, %v", step, layers, err)
+		}
+	}
+	client, _ := serveEnvironments(t, state, "ws-last", "native")
+	r, err := client.CallTool(t.Context(), "package_install", map[string]any{"packages": []any{"leaf"}, "wait_seconds": 600}, nil)
+	if err != nil || r.IsError || !strings.Contains(r.Text, "installed leaf 1.0") {
+		t.Fatalf("the next server: %v: %s", err, r.Text)
+	}
+	if left := in.left(); len(left) != 1 || !strings.HasPrefix(left[0], "layers/") {
+		t.Errorf("left: %q", left)
+	}
+	r, err = client.CallTool(t.Context(), "run_python", map[string]any{"code": "import leaf; print(leaf.V)"}, nil)
+	if err != nil || !strings.HasPrefix(r.Text, "1\n") {
+		t.Errorf("a run: %v: %s", err, r.Text)
 	}
 }

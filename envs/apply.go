@@ -75,7 +75,7 @@ func (c *Conversation) applyHere(ctx context.Context, p *Plan, progress func(str
 	if err != nil {
 		return Installed{}, err
 	}
-	env, err := c.Effective(p.Want.Environment)
+	env, _, err := c.standing(p.Want.Environment)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -101,7 +101,7 @@ func (c *Conversation) applyHere(ctx context.Context, p *Plan, progress func(str
 		// On top of the named environment, so that what is installed there later, or was meanwhile, is seen here.
 		b.Whole = false
 		b.Extra.Layers = next.Layers[len(named.Layers):]
-		b.Extra.Roots = next.Roots[len(named.Roots):]
+		b.Extra.Roots = slices.DeleteFunc(slices.Clone(next.Roots), func(r string) bool { return slices.Contains(named.Roots, r) })
 		b.Extra.Packages = slices.DeleteFunc(slices.Clone(next.Packages), func(x Package) bool {
 			_, there := named.find(x.Name)
 			return there

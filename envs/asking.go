@@ -49,7 +49,7 @@ func (c *Conversation) planPython(ctx context.Context, w Want, progress func(str
 	}
 	env, err := c.store.Environment(w.Environment)
 	if w.Conversation {
-		env, err = c.Effective(w.Environment)
+		env, w.again, err = c.standing(w.Environment)
 	}
 	if err != nil {
 		return nil, err
@@ -96,16 +96,27 @@ func (c *Conversation) Permitted(ctx context.Context, p *Plan) (bool, error) {
 	return true, nil
 }
 
-// spend uses up the approval that a plan has. The lock of the store is held.
+// spend uses up the approval that a plan has, and any other that exactly this set would have: however it was permitted,
+// it is there now, and no answer to it is good for later. The lock of the store is held.
 func (s *Store) spend(p *Plan) error {
-	if p.approval == "" {
-		return nil
+	if p.approval != "" {
+		err := os.Remove(s.path("requests", p.approval+".json"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the approval %s was used up meanwhile", p.approval)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	err := os.Remove(s.path("requests", p.approval+".json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the approval %s was used up meanwhile", p.approval)
+	all, _ := s.Requests() // one that can't be read permits nothing
+	for _, r := range all {
+		if r.Digest == p.Digest && r.State != Denied {
+			if err := os.Remove(s.path("requests", r.ID+".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
 	}
-	return err
+	return nil
 }
 
 // Leave leaves a request for the user's answer, or returns the one that waits for this plan already.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ type binding struct {
 func (b *binding) Validate() error {
 	return errors.Join(CheckName(b.Environment), b.Extra.Validate())
 }
+
+// more reports whether the conversation has anything beside the named environment.
+func (b *binding) more() bool { return len(b.Extra.Packages) > 0 || b.Whole }
 
 // keepUnused is how long what nothing names any more is kept: the next conversation may ask for it again.
 const keepUnused = 30 * 24 * time.Hour
@@ -124,19 +128,32 @@ func (c *Conversation) Current() (name string, chosen bool) {
 }
 
 // Use makes an environment that of the conversation's runs. What the conversation had on top of another one
-// is gone.
-func (c *Conversation) Use(name string) error {
+// is gone; and what it has on top of this one, if that does not fit any more. dropped is true if there was any.
+func (c *Conversation) Use(ctx context.Context, name string) (dropped bool, err error) {
 	if _, err := c.store.Environment(name); err != nil {
-		return err
+		return false, err
+	}
+	c.mu.Lock()
+	had := c.bound
+	c.mu.Unlock()
+	fits := had.Environment == name
+	if fits && had.more() {
+		tree, err := c.Mount(ctx, name)
+		tree.Release()
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		fits = err == nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.bound
-	if b.Environment != name {
+	if !fits {
+		dropped = b.more()
 		b = binding{Environment: name, Extra: Environment{Name: name, Language: "python"}}
 	}
 	b.Chosen = true
-	return c.bind(b)
+	return dropped, c.bind(b)
 }
 
 // bind changes the binding. c.mu is held.
@@ -148,28 +165,70 @@ func (c *Conversation) bind(b binding) error {
 	return nil
 }
 
-// Effective is an environment as this conversation sees it, above the base.
+// StaleError says that what a conversation has on top of an environment does not go with what that holds by now.
+type StaleError struct {
+	Environment string
+	Broken      []string
+}
+
+// Error implements error.
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("what this conversation asked for does not fit to the environment %q as it is by now: %s; ask again with python_env, or give it up with its action \"use\"",
+		e.Environment, strings.Join(e.Broken[:min(len(e.Broken), 8)], "; "))
+}
+
+// standing is the environment that an installation for this conversation builds on: what it sees, or, where what it
+// has does not fit any more, the named environment. again is then what it had asked for.
+func (c *Conversation) standing(name string) (env Environment, again []string, err error) {
+	env, err = c.Effective(name)
+	var stale *StaleError
+	if !errors.As(err, &stale) {
+		return env, nil, err
+	}
+	env, err = c.store.Environment(name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return env, c.bound.Extra.Roots, err
+}
+
+// Effective is an environment as this conversation sees it, above the base. The error is a [*StaleError] where
+// somebody changed the named environment so that the two do not fit.
 func (c *Conversation) Effective(name string) (Environment, error) {
 	env, err := c.store.Environment(name)
 	if err != nil {
 		return env, err
 	}
 	c.mu.Lock()
-	b := c.bound
+	b, py := c.bound, c.py
 	c.mu.Unlock()
-	if b.Environment != name || len(b.Extra.Packages) == 0 && !b.Whole {
+	if b.Environment != name || !b.more() {
 		return env, nil
 	}
 	if b.Whole {
 		b.Extra.Generation = env.Generation
 		return b.Extra, nil
 	}
+	var broken []string
 	for _, p := range b.Extra.Packages {
 		if was, ok := env.find(p.Name); !ok {
 			env.Packages = append(slices.Clone(env.Packages), p)
 		} else if was.SHA256 != p.SHA256 {
-			return env, fmt.Errorf("%s %s, which this conversation asked for, is %s in the environment %q by now; ask again with python_env", p.Name, p.Version, was.Version, name)
+			broken = append(broken, fmt.Sprintf("%s %s is %s there", p.Name, p.Version, was.Version))
 		}
+	}
+	if len(broken) == 0 && py != nil { // who has packages has asked the interpreter
+		set := env.Packages
+		if len(c.config.Base) > 0 {
+			base, err := c.store.Environment(baseName)
+			if err != nil {
+				return env, err
+			}
+			set = slices.Concat(base.Packages, set)
+		}
+		broken = verify(set, py.Markers)
+	}
+	if len(broken) > 0 {
+		return env, &StaleError{Environment: name, Broken: broken}
 	}
 	sortPackages(env.Packages)
 	env.Roots = slices.Concat(env.Roots, b.Extra.Roots)

@@ -3,187 +3,13 @@ package envs_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"airlock/envs"
-	"airlock/envs/envstest"
 )
-
-// index is a set of wheels that have what governed installing must get right.
-func index() []envstest.Wheel {
-	module := func(name, version string, requires ...string) envstest.Wheel {
-		file := strings.ReplaceAll(name, "-", "_") + ".py"
-		return envstest.Wheel{Name: name, Version: version, Requires: requires, Files: map[string]string{file: "V = '" + version + "'\n"}}
-	}
-	clobber := module("clobber", "1.0")
-	clobber.Files["six.py"] = "V = 'clobbered'\n"
-	return []envstest.Wheel{
-		module("six", "1.15.0"), module("six", "1.16.0"), module("six", "1.17.0"),
-		module("needs-six", "1.0", "six>=1.16"), module("needs-old-six", "1.0", "six<1.17"), module("flex", "1.0", "six"), module("flex", "2.0", "six>=1.17"),
-		module("Zope.Interface", "5.0"), module("sixx", "1.0"), clobber,
-	}
-}
-
-type world struct {
-	t         *testing.T
-	dir       string
-	installer *envstest.Installer
-	config    envs.Packages
-	python    envs.Python
-}
-
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, dir: t.TempDir(), installer: &envstest.Installer{Wheels: index()}, config: envs.DefaultPackages()}
-	w.config.Index = "http://user:secret@index.test/simple"
-	t.Cleanup(func() { // what is sealed can't be removed by t
-		_ = filepath.WalkDir(w.dir, func(name string, d os.DirEntry, err error) error {
-			if d != nil && d.IsDir() {
-				_ = os.Chmod(name, 0o700)
-			}
-			return nil
-		})
-	})
-	return w
-}
-
-func (w *world) begin() *envs.Conversation {
-	w.t.Helper()
-	store, err := envs.OpenStore(w.dir)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	python := filepath.Join(w.dir, "python3")
-	if err := os.WriteFile(python, nil, 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	c, err := envs.Begin(w.t.Context(), envs.Options{Store: store, Installer: w.installer, Find: envs.FindOptions{System: []string{python}}, Packages: w.config, Python: w.python, MostBytes: 1 << 30})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-// install plans and applies; the plan must need no question.
-func install(c *envs.Conversation, name string, requirements ...string) (envs.Installed, *envs.Plan, error) {
-	p, err := c.Plan(context.Background(), envs.Want{Environment: name, Requirements: requirements}, nil)
-	if err != nil {
-		return envs.Installed{}, p, err
-	}
-	if len(p.Decision.Ask) > 0 {
-		return envs.Installed{}, p, fmt.Errorf("must be asked: %v", p.Asked())
-	}
-	if p.Already || len(p.Changes) == 0 {
-		return envs.Installed{Additive: true}, p, nil
-	}
-	done, err := c.Apply(context.Background(), p, nil)
-	return done, p, err
-}
-
-// sees gives what a run of an environment has of a module.
-func (w *world) sees(c *envs.Conversation, name, module string) string {
-	w.t.Helper()
-	tree, err := c.Mount(w.t.Context(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer tree.Release()
-	if tree == nil {
-		return "no tree"
-	}
-	text, err := os.ReadFile(filepath.Join(tree.Root, "lib/python3.11/site-packages", module+".py"))
-	if err != nil {
-		return "none"
-	}
-	return strings.Trim(strings.TrimSpace(strings.TrimPrefix(string(text), "V = ")), "'")
-}
-
-func set(packages []envs.Package) string {
-	var words []string
-	for _, p := range packages {
-		words = append(words, p.Name+" "+p.Version)
-	}
-	return strings.Join(words, ", ")
-}
-
-func TestInstalling(t *testing.T) {
-	w := newWorld(t)
-	w.config.Allow = []string{"six", "needs-six", "needs-old-six", "flex", "zope-interface", "clobber"}
-	c := w.begin()
-	for i, step := range []struct {
-		requirement string
-		set         string
-		additive    bool
-		already     bool
-		err         string
-	}{
-		{"six==1.16.0", "six 1.16.0", true, false, ""},
-		{"six", "six 1.16.0", true, true, ""},
-		{"six==1.17.0", "six 1.17.0", false, false, ""}, // never "already installed", and not additive
-		{"needs-six", "needs-six 1.0, six 1.17.0", true, false, ""},
-		{"zope_interface", "needs-six 1.0, six 1.17.0, zope-interface 5.0", true, false, ""},
-		{"Zope.Interface>=5", "needs-six 1.0, six 1.17.0, zope-interface 5.0", true, true, ""},
-		{"needs-old-six", "", false, false, "No matching distribution"}, // six==1.17.0 was asked for, and does not fit
-		{"clobber", "", false, false, "six 1.17.0 and clobber 1.0 both install"},
-		{`six==1.15.0; python_version<"3"`, "needs-six 1.0, six 1.17.0, zope-interface 5.0", true, false, ""}, // nothing, and not "already"
-		{"six==1.16.0", "needs-six 1.0, six 1.16.0, zope-interface 5.0", false, false, ""},
-		{"needs-old-six", "needs-old-six 1.0, needs-six 1.0, six 1.16.0, zope-interface 5.0", true, false, ""},
-		{"flex<2", "flex 1.0, needs-old-six 1.0, needs-six 1.0, six 1.16.0, zope-interface 5.0", true, false, ""},
-	} {
-		before, err := c.Store().Environment("default")
-		if err != nil {
-			t.Fatal(err)
-		}
-		done, p, err := install(c, "default", step.requirement)
-		now, nowErr := c.Store().Environment("default")
-		if nowErr != nil {
-			t.Fatal(nowErr)
-		}
-		if step.err != "" {
-			want := strings.ReplaceAll(step.err, "six 1.17.0 and clobber 1.0", "")
-			if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) || now.Generation != before.Generation {
-				t.Errorf("%d: %s: error %v, want %q; generation %d -> %d", i, step.requirement, err, step.err, before.Generation, now.Generation)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%d: %s: %v", i, step.requirement, err)
-			continue
-		}
-		if set(now.Packages) != step.set || done.Additive != step.additive || p.Already != step.already {
-			t.Errorf("%d: %s: has %q, additive %t, already %t; want %q, %t, %t", i, step.requirement, set(now.Packages), done.Additive, p.Already, step.set, step.additive, step.already)
-		}
-	}
-	if got := w.sees(c, "default", "six"); got != "1.16.0" {
-		t.Errorf("runs see six %s", got)
-	}
-	w.clean()
-}
-
-// clean asserts that no installation left anything, and that every layer is whole.
-func (w *world) clean() {
-	w.t.Helper()
-	entries, err := os.ReadDir(filepath.Join(w.dir, "work"))
-	if err != nil || len(entries) > 0 {
-		w.t.Errorf("left in work: %v, %v", entries, err)
-	}
-	layers, err := os.ReadDir(filepath.Join(w.dir, "layers"))
-	if err != nil {
-		w.t.Error(err)
-	}
-	for _, l := range layers {
-		for _, part := range []string{"layer.json", "root/lib/python3.11/site-packages"} {
-			if _, err := os.Stat(filepath.Join(w.dir, "layers", l.Name(), part)); err != nil {
-				w.t.Errorf("a layer is not whole: %v", err)
-			}
-		}
-	}
-}
 
 // While a conversation installs for itself, the environment below changes by another server, and the conversation by a
 // second call: nothing of any of them is lost.
@@ -285,7 +111,7 @@ func TestConversation(t *testing.T) {
 	if a, b := w.sees(c, "default", "six"), w.sees(other, "default", "six"); a != "1.17.0" || b != "1.16.0" {
 		t.Errorf("six is %s here and %s there", a, b)
 	}
-	if err := c.Use("fresh"); err != nil {
+	if _, err := c.Use(t.Context(), "fresh"); err != nil {
 		t.Fatal(err)
 	}
 	if name, chosen := c.Current(); name != "fresh" || !chosen || w.sees(c, "fresh", "six") != "no tree" {
@@ -293,124 +119,92 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-func TestBase(t *testing.T) {
+// What a conversation asked for is told to be stale where the environment below it came to be another one, instead of
+// runs that have the two halves; asking again makes it fit if that is possible, and giving it up always does.
+func TestStaleConversation(t *testing.T) {
 	w := newWorld(t)
-	w.config.Allow = []string{"needs-six", "needs-old-six", "six"}
-	w.python.Base = []string{"six==1.17.0"}
-	deps := filepath.Join(t.TempDir(), "site")
-	if err := errors.Join(os.MkdirAll(deps, 0o755), os.WriteFile(filepath.Join(deps, "mine.py"), []byte("V = 'mine'\n"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	w.python.Deps = []string{deps}
-	c := w.begin()
-	if a, b := w.sees(c, "default", "six"), w.sees(c, "default", "mine"); a != "1.17.0" || b != "mine" {
-		t.Errorf("the base and deps: %s, %s", a, b)
-	}
-	if _, p, err := install(c, "default", "six"); err != nil || !p.Already {
-		t.Errorf("what the base has: %v, %+v", err, p)
-	}
-	if _, _, err := install(c, "default", "needs-six"); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := install(c, "default", "needs-old-six"); err == nil {
-		t.Error("the base was replaced")
-	}
-	if a, b := w.sees(c, "default", "six"), w.sees(c, "default", "needs_six"); a != "1.17.0" || b != "1.0" {
-		t.Errorf("with a layer: %s, %s", a, b)
-	}
-	if err := os.WriteFile(filepath.Join(deps, "mine.py"), []byte("V = 'new'\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.sees(c, "default", "mine"); got != "new" {
-		t.Errorf("deps that changed: %s", got)
-	}
-}
-
-// Several servers at once install the same and different sets; nothing is lost.
-func TestTogether(t *testing.T) {
-	w := newWorld(t)
-	w.config.Allow = []string{"six", "needs-six", "flex", "zope-interface", "sixx"}
-	all := []string{"six==1.17.0", "needs-six", "flex", "zope-interface", "sixx", "needs-six", "six==1.17.0", "sixx"}
-	var work sync.WaitGroup
-	for _, requirement := range all {
-		c := w.begin()
-		work.Go(func() {
-			for range 50 {
-				_, _, err := install(c, "default", requirement)
+	w.config.Allow = []string{"six", "needs-six", "needs-old-six", "sixx", "flex"}
+	for _, tt := range []struct {
+		name, below, asked, meanwhile, broken string
+		again                                 string // what fits what is there by then; "" for nothing
+		sees                                  map[string]string
+	}{
+		{
+			"another version below", "", "needs-six", "six==1.16.0", "six 1.17.0 is 1.16.0 there", "sixx",
+			map[string]string{"six": "1.16.0", "needs_six": "1.0", "sixx": "1.0"},
+		},
+		{"a requirement that is broken below", "six==1.16.0", "needs-old-six", "six==1.17.0", "needs-old-six 1.0 requires six<1.17, and 1.17.0 is there", "", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, other := w.begin(), w.begin()
+			name := strings.ReplaceAll(tt.name, " ", "-")
+			request := func(requirement string) error {
+				p, err := c.Plan(t.Context(), envs.Want{Environment: name, Requirements: []string{requirement}, Conversation: true}, nil)
 				if err == nil {
-					return
+					_, err = c.Apply(t.Context(), p, nil)
 				}
-				if !errors.Is(err, envs.ErrChanged) {
-					t.Errorf("%s: %v", requirement, err)
-					return
+				return err
+			}
+			if tt.below != "" {
+				if _, _, err := install(other, name, tt.below); err != nil {
+					t.Fatal(err)
 				}
 			}
-			t.Errorf("%s: changed meanwhile each time", requirement)
+			if err := request(tt.asked); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := install(other, name, tt.meanwhile); err != nil {
+				t.Fatal(err)
+			}
+			var stale *envs.StaleError
+			if _, err := c.Mount(t.Context(), name); !errors.As(err, &stale) || !slices.Contains(stale.Broken, tt.broken) {
+				t.Errorf("a run: %v, want %q", err, tt.broken)
+			}
+			if tt.again != "" {
+				if err := request(tt.again); err != nil {
+					t.Errorf("asked again: %v", err)
+				}
+				for module, want := range tt.sees {
+					if got := w.sees(c, name, module); got != want {
+						t.Errorf("after that runs see %s %s, want %s", module, got, want)
+					}
+				}
+				return
+			}
+			if dropped, err := c.Use(t.Context(), name); err != nil || !dropped {
+				t.Errorf("given up: %t, %v", dropped, err)
+			}
+			if got := w.sees(c, name, "six"); got != "1.17.0" {
+				t.Errorf("after that runs see six %s", got)
+			}
 		})
 	}
-	work.Wait()
-	c := w.begin()
-	e, err := c.Store().Environment("default")
-	if got := set(e.Packages); err != nil || got != "flex 2.0, needs-six 1.0, six 1.17.0, sixx 1.0, zope-interface 5.0" {
-		t.Errorf("has %q, %v", got, err)
-	}
-	w.clean()
 }
 
-// Garbage is collected, but for what is used.
-func TestCollecting(t *testing.T) {
+// Choosing the environment that a conversation has keeps what it has on top, and what is asked for anew in other words
+// is not lost among what the environment was asked for.
+func TestConversationAsksAnew(t *testing.T) {
 	w := newWorld(t)
-	w.config.Allow = []string{"six", "sixx"}
+	w.config.Allow = []string{"six", "needs-six"}
 	c := w.begin()
-	for _, requirement := range []string{"six==1.16.0", "six==1.17.0"} {
-		if _, _, err := install(c, "default", requirement); err != nil {
-			t.Fatal(err)
-		}
+	if _, _, err := install(c, "default", "six>=1.15", "six<1.17", "six!=1.15.0"); err != nil {
+		t.Fatal(err)
 	}
-	tree, err := c.Mount(t.Context(), "default")
+	p, err := c.Plan(t.Context(), envs.Want{Environment: "default", Requirements: []string{"six>=1.16", "needs-six"}, Conversation: true}, nil)
+	if err == nil {
+		_, err = c.Apply(t.Context(), p, nil)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := func(kind string) int {
-		entries, err := os.ReadDir(filepath.Join(w.dir, kind))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, e := range entries {
-			if e.IsDir() {
-				n++
-			}
-		}
-		return n
+	if dropped, err := c.Use(t.Context(), "default"); dropped || err != nil {
+		t.Errorf("using what is used: dropped %t, %v", dropped, err)
 	}
-	want := envs.Garbage{Layers: 1, Wheels: 1, Trees: 1}
-	for _, dryRun := range []bool{true, false} {
-		got, err := c.Store().Collect(t.Context(), 0, dryRun)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want.Bytes = got.Bytes; got.Bytes == 0 || got != want {
-			t.Errorf("dry run %t: %+v, want %+v and some bytes", dryRun, got, want)
-		}
-		if dryRun && (count("layers") != 2 || count("wheels") != 2) {
-			t.Error("a dry run removed something")
-		}
+	e, err := c.Effective("default")
+	if want := []string{"six>=1.15", "six<1.17", "six!=1.15.0", "needs-six"}; err != nil || !slices.Contains(e.Roots, "six>=1.16") || !slices.Contains(e.Roots, want[3]) || !slices.Equal(e.Roots[:3], want[:3]) {
+		t.Errorf("was asked for: %q, %v", e.Roots, err)
 	}
-	if l, wheels, trees := count("layers"), count("wheels"), count("trees"); l != 1 || wheels != 1 || trees != 1 {
-		t.Errorf("%d layers, %d wheels, %d trees are left, want one of each", l, wheels, trees)
-	}
-	if _, err := os.Stat(tree.Root); err != nil {
-		t.Errorf("a tree in use is gone: %v", err)
-	}
-	tree.Release()
-	if _, err := c.Store().Collect(t.Context(), 0, false); err != nil {
-		t.Fatal(err)
-	}
-	if n := count("trees"); n != 0 {
-		t.Errorf("%d trees are left that nobody uses", n)
-	}
-	if got := w.sees(c, "default", "six"); got != "1.17.0" {
-		t.Errorf("a run after the collection sees %s", got)
+	if a, b := w.sees(c, "default", "six"), w.sees(c, "default", "needs_six"); a != "1.16.0" || b != "1.0" {
+		t.Errorf("runs see %s, %s", a, b)
 	}
 }

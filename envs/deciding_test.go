@@ -3,6 +3,7 @@ package envs_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,10 @@ func TestWithoutPip(t *testing.T) {
 	}
 	if _, p, err := install(c, "default", "six"); err != nil || !p.Already {
 		t.Errorf("what is there: %+v, %v", p, err)
+	}
+	w.installer.OldPip = "22.0.2"
+	if _, _, err := install(w.begin(), "other", "six>=1.17"); err == nil || !strings.Contains(err.Error(), "has pip 22.0.2") || !strings.Contains(err.Error(), "22.3 or later") {
+		t.Errorf("with an old pip: %v", err)
 	}
 	if got := w.sees(c, "default", "six"); got != "1.17.0" {
 		t.Errorf("runs see six %s", got)
@@ -194,6 +199,18 @@ func TestApproving(t *testing.T) {
 	}
 	if p = plan(p.Want); len(p.Decision.Ask) > 0 {
 		t.Errorf("asked in spite of a grant: %v", p.Asked())
+	}
+
+	// What was approved and then installed otherwise leaves no approval.
+	late := plan(envs.Want{Environment: "late", Requirements: []string{"flex"}})
+	if r, err = c.Leave(ctx, late); err == nil {
+		_, err = c.Store().Answer(ctx, r.ID, true, false)
+	}
+	if _, applyErr := c.Apply(ctx, late, nil); err != nil || applyErr != nil { // as after an elicitation
+		t.Fatal(err, applyErr)
+	}
+	if _, err := c.Store().Request(r.ID); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an approval outlives its installation: %v", err)
 	}
 	c = w.begin() // another conversation, with the same words for other packages
 	if p = plan(envs.Want{Environment: "other", Requirements: []string{"flex"}}); len(p.Decision.Ask) == 0 {

@@ -5,17 +5,28 @@ import glob, json, os, re, subprocess, sys, sysconfig
 RUN = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('pip', run_name='__main__', alter_sys=True)"
 
 
+OLDEST = (22, 3)  # that reports what it would install, and can be told for which interpreter
+
+
 def find_pip():
+    """The first pip that is new enough, and the version of one that is not."""
     import importlib.util
 
+    found = []
     spec = importlib.util.find_spec("pip")
     if spec and spec.origin:
-        return os.path.dirname(os.path.dirname(spec.origin))
+        with open(spec.origin, encoding="utf-8") as f:
+            said = re.search(r"""^__version__ *= *["']([^"']+)""", f.read(1 << 16), re.M)
+        found.append((os.path.dirname(os.path.dirname(spec.origin)), said[1] if said else "0"))
     wheels = glob.glob("/usr/share/python-wheels/pip-*.whl")
     spec = importlib.util.find_spec("ensurepip")
     if spec and spec.origin:
         wheels += glob.glob(os.path.join(os.path.dirname(spec.origin), "_bundled", "pip-*.whl"))
-    return wheels[0] if wheels else ""
+    found += [(wheel, os.path.basename(wheel).split("-")[1]) for wheel in wheels]
+    for where, version in found:
+        if tuple(int(n) for n in re.findall(r"\d+", version)[:2]) >= OLDEST:
+            return where, ""
+    return "", found[0][1] if found else ""
 
 
 def probe(_):
@@ -23,6 +34,7 @@ def probe(_):
 
     v, impl = sys.version_info, sys.implementation
     iv = "%d.%d.%d" % impl.version[:3]
+    where, old = find_pip()
     if impl.version[3] != "final":
         iv += impl.version[3][0] + str(impl.version[4])
     return {
@@ -30,7 +42,8 @@ def probe(_):
         "version": "%d.%d.%d" % v[:3],
         "abi": sysconfig.get_config_var("SOABI") or impl.cache_tag or impl.name,
         "libraries": [d for d in [sysconfig.get_config_var("LIBDIR")] if d],
-        "pip": find_pip(),
+        "pip": where,
+        "old_pip": old,
         "markers": {
             "os_name": os.name, "sys_platform": sys.platform, "platform_machine": platform.machine(),
             "platform_python_implementation": platform.python_implementation(), "platform_release": platform.release(),
@@ -77,10 +90,12 @@ def index(request):
 
 
 def resolve(request):
-    found = set()
+    found, conflict = set(), []
 
     def collected(text):
-        if text.startswith("Collecting "):
+        if text.startswith("The conflict is caused by") or conflict and conflict[-1].strip():
+            conflict.append(text)  # up to the first empty line
+        elif text.startswith("Collecting "):
             found.add(re.split(r"[^A-Za-z0-9._-]", text[11:])[0])
             tell(found=len(found))
         elif text.startswith("Could not fetch URL"):  # pip goes on, and says in the end that nothing fits
@@ -88,6 +103,7 @@ def resolve(request):
 
     status = pip(request, "install", "--dry-run", "--ignore-installed", "--report", "/build/report.json", "-r", "/build/requirements.txt", *index(request), line=collected)
     if status:
+        print("".join(conflict), end="", file=sys.stderr, flush=True)
         refusals(request)
         return {"status": status}
     with open("/build/report.json", encoding="utf-8") as f:
@@ -98,7 +114,7 @@ def resolve(request):
         archive = info.get("archive_info") or {}
         sha = (archive.get("hashes") or {}).get("sha256") or re.sub("^sha256=", "", archive.get("hash") or "")
         packages.append({"name": meta["name"], "version": meta["version"], "sha256": sha, "url": info.get("url", ""), "direct": bool(item.get("is_direct")),
-                         "yanked": bool(item.get("is_yanked")), "requires": meta.get("requires_dist") or []})
+                         "yanked": bool(item.get("is_yanked")), "requires": meta.get("requires_dist") or [], "extras": meta.get("provides_extra") or []})
     have = set(request.get("have") or [])
     new = [p for p in packages if p["sha256"] not in have and not p["direct"]]
     for n, p in enumerate(new):

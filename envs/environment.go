@@ -24,6 +24,8 @@ type Package struct {
 	Yanked bool `json:"yanked,omitempty"`
 	// Requires are the requirements that its metadata names.
 	Requires []string `json:"requires,omitempty"`
+
+	extras []string // that it has, normalised; known of a set that was just resolved
 }
 
 // lockLine is what an installer is given of a package: there is one file in the world that it fits.

@@ -15,7 +15,7 @@ import (
 
 // UseInstead says, for a model, that an installer is refused and what to do.
 func UseInstead(found string) string {
-	return fmt.Sprintf("%s is not how packages are installed here: use the tool package_install (for good) or python_env with action \"request\" (for this conversation), so that the user decides the whole set", found)
+	return fmt.Sprintf("%s is not how packages are installed here: use the tool package_install (for good; with language \"r\" for R) or python_env with action \"request\" (Python, for this conversation), so that the user decides the whole set", found)
 }
 
 // installer is a program that installs, among other things.

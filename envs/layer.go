@@ -52,8 +52,8 @@ func (s *Store) readLayer(digest string) (layer, error) {
 // missing, looks at each, and installs them without a network if what they say of themselves fits.
 func (c *Conversation) makeLayer(ctx context.Context, py *python, packages []Package, fits func([]Package) error, progress func(string)) (digest string, l layer, err error) {
 	return c.layerOf(py, packages, func(w *work) (layer, error) {
-		if py.Pip == "" {
-			return layer{}, errNoPip
+		if err := py.withPip(); err != nil {
+			return layer{}, err
 		}
 		if err := c.fetch(ctx, py, w, packages, progress); err != nil {
 			return layer{}, err

@@ -2,11 +2,7 @@ package envs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,13 +22,15 @@ type Want struct {
 	Upgrade bool
 	// Reason is the model's word for the user.
 	Reason string
+
+	again []string // what the conversation had asked for, and does not have any more
 }
 
 // Change is a package that an installation adds, replaces or removes.
 type Change struct {
 	Name    string
 	Version string // "" if it is removed
-	Was     string // "" if it is added
+	Was     string // "" if it is added; the same version where it is made anew for another interpreter
 }
 
 // Plan is a resolved set, and what it would change. Nothing was installed, and nothing of any package has
@@ -47,8 +45,9 @@ type Plan struct {
 	Additive bool
 	// Already is true if all that was asked for is there.
 	Already bool
-	// Skipped are requirements whose marker is false here.
-	Skipped []string
+	// Skipped are requirements whose marker is false here, NoExtras extras that were asked for and that no package
+	// has, as "name[extra]".
+	Skipped, NoExtras []string
 	// Decision says what the user has to be asked.
 	Decision Decision
 	// Digest is of the set, its environment and its language.
@@ -59,6 +58,7 @@ type Plan struct {
 	base    Environment
 	roots   []string
 	now     []Package
+	anew    bool // what is there is for another interpreter, and is replaced as a whole
 	// approval is the id of the request by which the user permitted it; "" if nothing had to be asked, or it was asked
 	// otherwise.
 	approval string
@@ -76,10 +76,14 @@ func (c *Conversation) plan(ctx context.Context, py *python, base, env Environme
 	if err != nil {
 		return nil, err
 	}
-	if err := fitsKind(env, py); err != nil {
-		return nil, err
-	}
+	wanted = withOthers(LanguagePython, wanted, w.again)
 	p := &Plan{Want: w, Generation: env.Generation, runtime: py, index: c.Index(), base: base, now: env.Packages, Additive: true}
+	if err := fitsKind(env, py); err != nil {
+		if !w.Upgrade {
+			return nil, err
+		}
+		wanted, env = p.makeAnew(wanted, env)
+	}
 	var asked []Requirement
 	for _, r := range wanted {
 		if r.Marker.Holds(py.Markers) {
@@ -103,13 +107,57 @@ func (c *Conversation) plan(ctx context.Context, py *python, base, env Environme
 	if err != nil {
 		return nil, err
 	}
+	p.NoExtras = noExtras(asked, set)
 	return p, c.judge(p, set)
+}
+
+// noExtras are the extras of requirements that the packages of a set that was just resolved don't have: an installer
+// does without them.
+func noExtras(asked []Requirement, set []Package) []string {
+	var missing []string
+	for _, r := range asked {
+		p, ok := find(set, r.Name)
+		for _, extra := range r.Extras {
+			if ok && !slices.Contains(p.extras, extra) {
+				missing = append(missing, r.Name+"["+extra+"]")
+			}
+		}
+	}
+	return missing
+}
+
+// withOthers adds to requirements those of a list, which were valid once, that are for other packages.
+func withOthers(language string, wanted []Requirement, others []string) []Requirement {
+	asked := len(wanted)
+	for _, text := range others {
+		r, err := parseIn(language, text)
+		if err == nil && !slices.ContainsFunc(wanted[:asked], func(n Requirement) bool { return n.Name == r.Name }) {
+			wanted = append(wanted, r)
+		}
+	}
+	return wanted
+}
+
+// makeAnew has the plan make an environment of another interpreter for this one: nothing that it holds can stay, and
+// all that it was asked for is wanted once more.
+func (p *Plan) makeAnew(wanted []Requirement, env Environment) ([]Requirement, Environment) {
+	p.anew = true
+	wanted = withOthers(env.Language, wanted, env.Roots)
+	env.Packages, env.Layers = nil, nil
+	return wanted, env
 }
 
 // judge fills in what a resolved set means. The error is a [*DeniedError] where the configuration refuses it.
 func (c *Conversation) judge(p *Plan, set []Package) error {
 	p.Set = set
 	p.Changes = changes(p.now, set)
+	if p.anew {
+		for _, s := range set {
+			if was, ok := find(p.now, s.Name); ok && was.SHA256 == s.SHA256 {
+				p.Changes = append(p.Changes, Change{Name: s.Name, Version: s.Version, Was: s.Version})
+			}
+		}
+	}
 	p.Additive = !slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Was != "" })
 	p.Already = len(p.Changes) == 0
 	grants, err := c.store.Grants()
@@ -138,9 +186,9 @@ func fitsKind(env Environment, of runtime) error {
 		return nil
 	}
 	if of.language() == LanguageR {
-		return fmt.Errorf("the environment %q was made for another R (%s; now it is %s); take another environment", env.Name, env.Python, of.kind())
+		return fmt.Errorf("the environment %q was made for another R (%s; now it is %s); package_install with upgrade makes it anew, or take another environment", env.Name, env.Python, of.kind())
 	}
-	return fmt.Errorf("the environment %q was made for another Python (%s; now it is %s); take another environment, or set python.interpreter", env.Name, env.Python, of.kind())
+	return fmt.Errorf("the environment %q was made for another Python (%s; now it is %s); package_install with upgrade makes it anew, or take another environment, or set python.interpreter", env.Name, env.Python, of.kind())
 }
 
 // finish sorts the set and names it.
@@ -166,105 +214,6 @@ func (p *Plan) added() []Package {
 	return added
 }
 
-// resolveBoth resolves first with everything that is installed pinned, which is additive by construction,
-// and only where that can't be, without.
-func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env Environment, asked []Requirement, p *Plan, progress func(string)) ([]Package, error) {
-	upgraded := func(name string) bool {
-		return p.Want.Upgrade && slices.ContainsFunc(asked, func(r Requirement) bool { return r.Name == name })
-	}
-	var pins, always []string
-	for _, b := range base.Packages {
-		always = append(always, b.Name+"=="+b.Version) // the base is never changed
-	}
-	for _, i := range env.Packages {
-		if !upgraded(i.Name) {
-			pins = append(pins, i.Name+"=="+i.Version)
-		}
-	}
-	lines := make([]string, len(asked))
-	for i, r := range asked {
-		lines[i] = r.String()
-	}
-	set, first := c.resolve(ctx, py, base, env, slices.Concat(always, pins, lines), progress)
-	if first == nil || len(env.Packages) == 0 {
-		return set, first
-	}
-	var failed *StepError
-	if !errors.As(first, &failed) || failed.Outcome.Ended != "" || len(failed.Outcome.Refused) > 0 {
-		return nil, first
-	}
-	set, err := c.resolve(ctx, py, base, env, slices.Concat(always, p.roots), progress)
-	if err != nil && errors.As(err, &failed) {
-		return nil, fmt.Errorf("%w; with what is installed (%s)", err, shortSet(env.Packages))
-	}
-	return set, err
-}
-
-// resolve has pip find a set for requirements, and checks every word of its report.
-func (c *Conversation) resolve(ctx context.Context, py *python, base, env Environment, lines []string, progress func(string)) ([]Package, error) {
-	if py.Pip == "" {
-		return nil, errNoPip
-	}
-	w, err := c.store.newWork()
-	if err != nil {
-		return nil, err
-	}
-	defer w.close()
-	request := driverRequest{Pip: py.Pip, Index: c.packages.Index}
-	for _, p := range slices.Concat(base.Packages, env.Packages) {
-		request.Have = append(request.Have, p.SHA256)
-	}
-	step := py.step("resolve")
-	step.Network = true
-	c.withCert(&step, &request)
-	var report struct {
-		Status   int `json:"status"`
-		Packages []struct {
-			Package
-			URL    string `json:"url"`
-			Direct bool   `json:"direct"`
-		} `json:"packages"`
-	}
-	told := tellOf(progress, func() string { return resolving(filepath.Join(w.dir, step.Name)) })
-	out, err := c.store.drivePython(ctx, c.installer, w, step, request, lines, &report)
-	told()
-	if err != nil {
-		return nil, err
-	}
-	if report.Status != 0 {
-		return nil, &StepError{Step: "resolve", Outcome: out}
-	}
-	var set []Package
-	for _, r := range report.Packages {
-		p := r.Package
-		p.Name = NormalizeName(p.Name)
-		if r.Direct {
-			return nil, &DeniedError{Reason: fmt.Sprintf("%s is not from the index: some package requires it from an address of its own", clip(p.Name, 80))}
-		}
-		at, err := url.Parse(r.URL)
-		if err != nil || at.Scheme != "https" && at.Scheme != "http" {
-			return nil, &DeniedError{Reason: fmt.Sprintf("%s is not from the index", clip(p.Name, 80))}
-		}
-		p.Wheel = path.Base(at.Path)
-		if err := p.validate(); err != nil {
-			return nil, fmt.Errorf("the index offers what can't be installed: %w", err)
-		}
-		if b, ok := find(base.Packages, p.Name); ok {
-			if b.Version != p.Version {
-				return nil, fmt.Errorf("bug: %s %s would replace the base's %s", p.Name, p.Version, b.Version)
-			}
-			continue // it is there already
-		}
-		// The index may offer another file of the same version by now; what is installed stays.
-		if was, ok := env.find(p.Name); ok && was.Version == p.Version {
-			p = was
-		}
-		set = append(set, p)
-	}
-	sortPackages(set)
-	return set, validateAll(set)
-}
-
 // withCert shows a step the certificates of a private index.
 func (c *Conversation) withCert(step *Step, request *driverRequest) {
 	if c.packages.Cert == "" {
@@ -282,14 +231,23 @@ func fulfilled(r Requirement, present []Package) bool {
 }
 
 // mergeRoots adds requirements to those that were asked for before. A newer one takes the place of those
-// for the same package.
+// for the same package, with the extras that these had: what was asked for once is not taken away by that.
 func mergeRoots(language string, roots []string, asked []Requirement) []string {
 	var merged []string
+	asked = slices.Clone(asked)
 	for _, text := range roots {
 		r, err := parseIn(language, text)
-		if err == nil && !slices.ContainsFunc(asked, func(a Requirement) bool { return a.Name == r.Name }) {
-			merged = append(merged, text)
+		if err != nil {
+			continue
 		}
+		i := slices.IndexFunc(asked, func(a Requirement) bool { return a.Name == r.Name })
+		if i < 0 {
+			merged = append(merged, text)
+			continue
+		}
+		extras := slices.Concat(asked[i].Extras, r.Extras)
+		slices.Sort(extras)
+		asked[i].Extras = slices.Compact(extras)
 	}
 	for _, a := range asked {
 		merged = append(merged, a.String())

@@ -56,11 +56,43 @@ func TestComplaint(t *testing.T) {
 		{"ERROR: Exception:\nTraceback (most recent call last):\n  File \"a\"\npip._vendor.InvalidRequirement: Expected end\n    l\u0435af\n     ^\n", "pip._vendor.InvalidRequirement: Expected end;     l\u0435af;      ^"},
 		{"ERROR: Exception:\nTraceback:\nOSError: [Errno 28] No space left on device\n", "OSError: [Errno 28] No space left on device"},
 		{"Error in library(x) : there is no package called 'x'\n", "Error in library(x) : there is no package called 'x'"},
+		{
+			"ERROR: Cannot install -r /build/requirements.txt (line 1) and six>=1.17 because these package versions have conflicting dependencies.\n\nThe conflict is caused by:\n" +
+				"    needs-old-six 1.0 depends on six<1.17\n    The user requested six>=1.17\n\nTo fix this you could try to:\n1. loosen\n\nERROR: ResolutionImpossible: for help visit https://x\n",
+			"needs-old-six 1.0 depends on six<1.17; The user requested six>=1.17",
+		},
 		{"killed\n", "killed"},
 		{"", ""},
 	} {
 		if got := complaint(tt.output); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.output, got, tt.want)
+		}
+	}
+}
+
+// The network's own record goes before what an installer makes of it.
+func TestCauseOfAFailure(t *testing.T) {
+	const pip = "ERROR: No matching distribution found for x\nERROR: the index answered 502 when it was asked for x\n"
+	for _, tt := range []struct {
+		out  Outcome
+		want string
+	}{
+		{Outcome{Output: pip}, "the packages could not be resolved: No matching distribution found for x; the index answered 502 when it was asked for x"},
+		{
+			Outcome{Output: pip, Unreached: []string{"index.test:443 could not be reached: no such host"}},
+			"the packages could not be resolved: index.test:443 could not be reached: no such host",
+		},
+		{
+			Outcome{Output: "ERROR: x\n", Refused: []string{"x.test:443 (not listed)"}},
+			"the packages could not be resolved: the network refused x.test:443 (not listed): x",
+		},
+		{
+			Outcome{Ended: "timeout", Unreached: []string{"index.test:443 could not be reached: no such host"}},
+			"the packages could not be resolved: index.test:443 could not be reached: no such host: it was ended (timeout)",
+		},
+	} {
+		if got := (&StepError{Step: "resolve", Outcome: tt.out}).Error(); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
 }

@@ -12,16 +12,30 @@ import (
 type python struct {
 	found Interpreter
 	// Executable is the real path of the interpreter, of the base one where it is of a virtual environment.
-	Executable string            `json:"executable"`
-	Version    string            `json:"version"`
-	ABI        string            `json:"abi"`
-	Libraries  []string          `json:"libraries"`
-	Pip        string            `json:"pip"`
-	Markers    map[string]string `json:"markers"`
+	Executable string   `json:"executable"`
+	Version    string   `json:"version"`
+	ABI        string   `json:"abi"`
+	Libraries  []string `json:"libraries"`
+	// Pip is where pip is, or its wheel; "" where there is none that can be used. OldPip is the version of one that
+	// is too old.
+	Pip     string            `json:"pip"`
+	OldPip  string            `json:"old_pip"`
+	Markers map[string]string `json:"markers"`
 }
 
 // errNoPip names what a person has to install.
 var errNoPip = errors.New("the interpreter has neither pip nor ensurepip, and nothing can be installed without; hint: install the package that brings one (Debian and Ubuntu: python3-pip; Fedora: python3-pip; Alpine: py3-pip), or set python.interpreter to a Python that has it")
+
+// withPip reports why nothing can be installed by an interpreter; nil if it can.
+func (p *python) withPip() error {
+	switch {
+	case p.Pip != "":
+		return nil
+	case p.OldPip != "":
+		return fmt.Errorf("the interpreter has pip %s, and what resolves a whole set before it is installed is pip 22.3 or later; hint: set python.interpreter to a Python that has it, or upgrade pip there for all users", clip(p.OldPip, 40))
+	}
+	return errNoPip
+}
 
 // kind says what layers can be used with the interpreter.
 func (p *python) kind() string {

@@ -58,7 +58,7 @@ func (p *Plan) Question() string {
 		fmt.Fprintf(&b, " (%s)", units.Size(total).Rounded())
 	}
 	fmt.Fprintf(&b, "?\nFrom %s\n%s\n", p.index, strings.Join(lines, "\n"))
-	fmt.Fprintf(&b, "Asked for: %s", strings.Join(p.Want.Requirements, ", "))
+	fmt.Fprintf(&b, "Asked for: %s", strings.Join(slices.Concat(p.Want.Requirements, p.Want.again), ", "))
 	if !p.Additive {
 		b.WriteString("\nThis changes what is there.")
 	}

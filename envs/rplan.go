@@ -38,10 +38,13 @@ func (c *Conversation) planR(ctx context.Context, h *rHost, env Environment, w W
 	if err != nil {
 		return nil, err
 	}
-	if err := fitsKind(env, h); err != nil {
-		return nil, err
-	}
 	p := &Plan{Want: w, Generation: env.Generation, runtime: h, index: bareURL(c.packages.R.Repo), now: env.Packages, Additive: true}
+	if err := fitsKind(env, h); err != nil {
+		if !w.Upgrade {
+			return nil, err
+		}
+		asked, env = p.makeAnew(asked, env)
+	}
 	p.roots = mergeRoots(LanguageR, env.Roots, asked)
 	p.Set = slices.Clone(env.Packages)
 	if !w.Upgrade && !slices.ContainsFunc(asked, func(r Requirement) bool { return !fulfilled(r, env.Packages) }) {

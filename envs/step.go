@@ -53,6 +53,8 @@ type Outcome struct {
 	Output string
 	// Refused are the destinations that the network refused it, each with the reason.
 	Refused []string
+	// Unreached says of each destination that it was allowed and never reached why that is so.
+	Unreached []string
 }
 
 //go:embed driver.py
@@ -154,6 +156,13 @@ func (e *StepError) Error() string {
 	if len(e.Outcome.Refused) > 0 {
 		doing += ": the network refused " + strings.Join(e.Outcome.Refused, ", ")
 	}
+	if len(e.Outcome.Unreached) > 0 {
+		// What the installer says of it is that there is no such package, or that the way out answered.
+		doing += ": " + clip(strings.Join(e.Outcome.Unreached, "; "), 1000)
+		if e.Outcome.Ended == "" {
+			return doing
+		}
+	}
 	if e.Outcome.Ended != "" {
 		return doing + ": it was ended (" + e.Outcome.Ended + ")"
 	}
@@ -171,6 +180,10 @@ func complaint(output string) string {
 	var said []string
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
+		if line == conflict {
+			// What follows is the whole of it; what was said before names lines of our own file.
+			return clip(strings.Join(paragraph(after(output, conflict)), "; "), 1000)
+		}
 		if m := errorLine().FindString(line); m != "" {
 			if strings.HasPrefix(strings.ToLower(m), "error:") {
 				line = strings.TrimPrefix(line, m)
@@ -184,6 +197,27 @@ func complaint(output string) string {
 		said = []string{strings.TrimSpace(lastLines(output, 3))}
 	}
 	return clip(strings.Join(said, "; "), 1000)
+}
+
+// conflict is how pip begins to say which requirements exclude each other.
+const conflict = "The conflict is caused by:"
+
+// after gives what follows a text.
+func after(s, text string) string {
+	_, rest, _ := strings.Cut(s, text)
+	return strings.TrimLeft(rest, "\r\n")
+}
+
+// paragraph gives the lines up to the first empty one.
+func paragraph(s string) []string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line == "" {
+			break
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 func lastLines(s string, n int) string {

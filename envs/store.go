@@ -15,7 +15,7 @@ import (
 //
 //	lock                     held while a document is changed, and while garbage is collected
 //	environments/NAME.json   the named environments, of Python packages; environments-r has those of R packages
-//	environments/NAME.lock   held while one is changed, from its plan on
+//	environments/NAME.lock   held while one is changed, with all of the installation
 //	requests/ID.json         what waits for the user's answer, or has it
 //	grants/ID.json           standing permissions
 //	conversations/ID.json    what a conversation has beside its environment; ID.lock is held by its server

@@ -3,7 +3,7 @@
 name=${0##*/}
 
 refuse() {
-	echo "refused: $name $1 is not how packages are installed here: use the tool package_install (for good) or python_env with action \"request\" (for this conversation), so that the user decides the whole set" >&2
+	echo "refused: $name $1 is not how packages are installed here: use the tool package_install (for good; with language \"r\" for R) or python_env with action \"request\" (Python, for this conversation), so that the user decides the whole set" >&2
 	exit 126
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,7 +83,8 @@ func (s *Store) makeTree(to shape, digest string, layers []string, packages []Pa
 		if err := b.link(s.layerRoot(l), "."); err != nil {
 			var e *collision
 			if errors.As(err, &e) {
-				return &CollisionError{Path: e.path, One: s.ownerOf(layers, e.path, to.site, b.from[e.path]), Other: s.ownerOf([]string{l}, e.path, to.site, "")}
+				path := sourceOf(e.path)
+				return &CollisionError{Path: path, One: s.ownerOf(layers, path, to.site, b.from[e.path]), Other: s.ownerOf([]string{l}, path, to.site, "")}
 			}
 			return err
 		}
@@ -273,6 +275,16 @@ func sameContent(a, b string) bool {
 	}
 }
 
+// sourceOf gives, of a module's bytecode, the file that it was compiled from: no record names the other.
+func sourceOf(name string) string {
+	dir, file := path.Split(name)
+	module, _, ok := strings.Cut(file, ".cpython-")
+	if !ok || path.Base(dir) != "__pycache__" {
+		return name
+	}
+	return path.Join(path.Dir(path.Clean(dir)), module+".py")
+}
+
 // ownerOf finds by their records which package of some layers installed a path; only a layer whose root is
 // from is looked at, if that is given.
 func (s *Store) ownerOf(layers []string, name, site, from string) string {
@@ -284,7 +296,7 @@ func (s *Store) ownerOf(layers []string, name, site, from string) string {
 		records, _ := filepath.Glob(filepath.Join(root, site, "*.dist-info", "RECORD"))
 		for _, record := range records {
 			if recorded(record, func(file string) bool { return filepath.ToSlash(filepath.Join(site, file)) == name }) {
-				return strings.TrimSuffix(filepath.Base(filepath.Dir(record)), ".dist-info")
+				return strings.Replace(strings.TrimSuffix(filepath.Base(filepath.Dir(record)), ".dist-info"), "-", " ", 1)
 			}
 		}
 	}

@@ -1,39 +1,43 @@
 package envs
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // verify reports the requirements of a set that the set itself does not satisfy: what an installer that
 // looks only at what it installs leaves behind.
 func verify(set []Package, markers map[string]string) []string {
+	var broken []string
+	unsatisfied(set, markers, func(p Package, _ string, err error) {
+		broken = append(broken, fmt.Sprintf("%s %s requires %v", p.Name, p.Version, err))
+	})
+	return broken
+}
+
+// unsatisfied calls report for each requirement of a set that the set does not satisfy, with the package that has it,
+// the name that it is about and what is wrong. The name is "" of a requirement that can't be read: that is one that pip
+// did without, or an address.
+func unsatisfied(set []Package, markers map[string]string, report func(p Package, needed string, err error)) {
 	env := map[string]string{"extra": ""}
 	for k, v := range markers {
 		env[k] = v
 	}
-	var broken []string
 	for _, p := range set {
 		for _, text := range p.Requires {
 			r, err := p.requirement(text)
 			if err != nil {
-				// A requirement that can't be read is one that pip did without, or it is an address.
-				broken = append(broken, fmt.Sprintf("%s %s requires %q, which can't be read", p.Name, p.Version, clip(text, 100)))
+				report(p, "", fmt.Errorf("%q, which can't be read", clip(text, 100)))
 				continue
 			}
 			if !r.Marker.Holds(env) {
 				continue
 			}
-			i := slices.IndexFunc(set, func(o Package) bool { return o.Name == r.Name })
-			switch {
-			case i < 0:
-				broken = append(broken, fmt.Sprintf("%s %s requires %s, which is not there", p.Name, p.Version, r.Name))
-			case !r.Contains(set[i].Version):
-				broken = append(broken, fmt.Sprintf("%s %s requires %s, and %s is there", p.Name, p.Version, r, set[i].Version))
+			switch there, ok := find(set, r.Name); {
+			case !ok:
+				report(p, r.Name, fmt.Errorf("%s, which is not there", r.Name))
+			case !r.Contains(there.Version):
+				report(p, r.Name, fmt.Errorf("%s, and %s is there", r, there.Version))
 			}
 		}
 	}
-	return broken
 }
 
 // requirement reads one of those that the package's own metadata names.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -275,5 +276,18 @@ func TestCapabilities(t *testing.T) {
 		if names := listXattr(t, filepath.Join(f.dir, path)); len(names) > 0 {
 			t.Errorf("%s has %q", path, names)
 		}
+	}
+}
+
+// TestLargeHoles: what a landing reads is bounded, though the size of a file costs a run nothing.
+func TestLargeHoles(t *testing.T) {
+	f := onDisk(t, "truncate -s 8T f")
+	begun := time.Now()
+	report := f.landed("touch f", "")
+	if d := time.Since(begun); d > 10*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	if len(report.Modified) != 1 {
+		t.Errorf("modified: %q", report.Modified)
 	}
 }

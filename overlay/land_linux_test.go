@@ -2,11 +2,9 @@ package overlay
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -390,40 +388,6 @@ refs"; ! test -e vend/HEAD; ! test -L .claude`,
 	}
 }
 
-// TestXattrs: what overlayfs noted stays in the layer, what the run set travels.
-func TestXattrs(t *testing.T) {
-	f := onDisk(t, "mkdir d; echo 1 > d/f; echo 1 > only; setfattr -n user.was -v 1 only 2>/dev/null || true")
-	txn := f.begin()
-	run(t, txn.Layer(), `echo 2 > d/f; rm -r d; mkdir d; echo 3 > d/g; chmod 444 d/g; mkdir -p n/m; echo 1 > n/m/f; chmod 400 n/m/f; echo 2 > only`)
-	// Not every host has setfattr; what a run would set is set in the layer.
-	upper := txn.Layer().Upper
-	for path, names := range map[string][]string{
-		"n/m/f": {"user.mine", "user.overlay.overlay.x"},
-		"n/m":   {"user.overlay.opaque", "user.mine"},
-		"d":     {"user.overlay.impure"},
-	} {
-		for _, name := range names {
-			setXattr(t, filepath.Join(upper, path), name, "y")
-		}
-	}
-	f.land(txn)
-	for _, path := range []string{"d", "d/g", "n", "n/m", "n/m/f", "only"} {
-		names := listXattr(t, filepath.Join(f.dir, path))
-		for _, n := range names {
-			if _, ours := overlayXattr(n); ours {
-				t.Errorf("%s landed with %s", path, n)
-			}
-		}
-		mine := strings.Contains(strings.Join(names, " "), "user.mine")
-		if want := strings.HasPrefix(path, "n/m"); mine != want {
-			t.Errorf("%s has user.mine: %v, want %v", path, mine, want)
-		}
-	}
-	if got := f.host("stat -c %a d/g n/m/f"); got != "444\n400\n" {
-		t.Errorf("modes after stripping: %q", got)
-	}
-}
-
 // TestRedirect: attributes that this mount cannot have made fail the run.
 func TestRedirect(t *testing.T) {
 	f := onDisk(t, "echo 1 > a")
@@ -435,52 +399,4 @@ func TestRedirect(t *testing.T) {
 		t.Fatalf("landed: %+v, %v", report, err)
 	}
 	f.host("grep -qx 1 a; ! test -e d")
-}
-
-// TestDiscard counts and leaves nothing.
-func TestDiscard(t *testing.T) {
-	f := onDisk(t, "echo 1 > a; mkdir -p d/e; echo 1 > d/e/f; echo 1 > d/g")
-	txn := f.begin()
-	run(t, txn.Layer(), "echo 2 > a; echo new > b; rm -r d; mkdir -p ro/x/y; mkfifo p; chmod 555 ro/x ro")
-	report, err := txn.Discard("timeout")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := report.Summary(), "workspace: discarded 6 changes (timeout)"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if left := f.leftovers(); left != "" {
-		t.Errorf("left: %s", left)
-	}
-	f.host("grep -qx 1 a; ! test -e b; test -e d/e/f; ! test -e ro")
-}
-
-// TestLargeHoles: what a landing reads is bounded, though the size of a file costs a run nothing.
-func TestLargeHoles(t *testing.T) {
-	f := onDisk(t, "truncate -s 8T f")
-	begun := time.Now()
-	report := f.landed("touch f", "")
-	if d := time.Since(begun); d > 10*time.Second {
-		t.Errorf("it took %v", d)
-	}
-	if len(report.Modified) != 1 {
-		t.Errorf("modified: %q", report.Modified)
-	}
-}
-
-// TestLandCancelled: before the first change a landing can be ended, and nothing of it is left.
-func TestLandCancelled(t *testing.T) {
-	f := onDisk(t, "echo 1 > f")
-	txn := f.begin()
-	run(t, txn.Layer(), "echo 2 > f")
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	report, err := txn.Land(ctx)
-	if !errors.Is(err, context.Canceled) || report.Landed {
-		t.Errorf("landed: %v, %v", report.Landed, err)
-	}
-	f.host("grep -qx 1 f")
-	if left := f.leftovers(); left != "" {
-		t.Errorf("left: %s", left)
-	}
 }

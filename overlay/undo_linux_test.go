@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"airlock/internal/units"
 )
 
 func (f *fixture) undo(run string) Report {
@@ -267,172 +263,6 @@ func TestUndoOlder(t *testing.T) {
 	f.host("grep -qx 3 a; grep -qx 1 a.conflict-*; grep -qx 1 b; ! test -e d/new")
 	if _, err := f.Undo(context.Background(), "nobody"); !errors.Is(err, ErrNoLanding) {
 		t.Errorf("an unknown run: %v", err)
-	}
-}
-
-// TestUndoLimit: workspace.undo bounds what is kept, the oldest goes first, and 0 keeps nothing.
-func TestUndoLimit(t *testing.T) {
-	set := func(limit units.Size) func(*Config) { return func(c *Config) { c.Undo = limit } }
-	big := "head -c 100000 /dev/zero > big"
-	f := onDisk(t, big, set(250_000))
-	for i := range 4 {
-		f.landed(fmt.Sprintf("%s; echo %d >> big", big, i), "")
-	}
-	if got := f.states(); got != "kept kept dropped dropped" {
-		t.Errorf("history: %s", got)
-	}
-	if got := f.kept(); got > 250_000 {
-		t.Errorf("%d bytes are kept", got)
-	}
-	var notKept *NotKeptError
-	if _, err := f.Undo(context.Background(), "r1"); !errors.As(err, &notKept) {
-		t.Errorf("undo of what is not kept: %v", err)
-	}
-	f.undo("")
-	if got, want := f.host("tail -n1 big | tr -d '\\0'"), "2\n"; got != want {
-		t.Errorf("after undo: %q", got)
-	}
-
-	f = onDisk(t, big, set(0))
-	f.landed("echo > big; echo > new", "")
-	if got := f.states(); got != "dropped" || f.kept() > 0 {
-		t.Errorf("history: %s, %d bytes kept", got, f.kept())
-	}
-}
-
-// kept is how many bytes the history has, apart from the records.
-func (f *fixture) kept() (bytes int64) {
-	f.t.Helper()
-	err := filepath.WalkDir(filepath.Join(f.scratch.base.path, historyName), func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || d.Name() == entryName {
-			return err
-		}
-		i, err := d.Info()
-		bytes += i.Size()
-		return err
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return bytes
-}
-
-// TestDamagedEntry: a record that can't be read hides no other.
-func TestDamagedEntry(t *testing.T) {
-	f := onDisk(t, "echo 0 > n")
-	f.landed("echo 1 > n", "")
-	f.landed("echo 2 > n", "")
-	records, err := filepath.Glob(filepath.Join(f.scratch.base.path, historyName, "*.r1.*", entryName))
-	if err != nil || len(records) != 1 {
-		t.Fatalf("%v, %v", records, err)
-	}
-	if err := os.Truncate(records[0], 50); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.states(); got != "kept damaged" {
-		t.Errorf("history: %s", got)
-	}
-	if _, err := f.Undo(context.Background(), "r1"); !errors.Is(err, errDamaged) {
-		t.Errorf("undo: %v", err)
-	}
-	f.undo("r2")
-}
-
-// TestHistoryLimit: the number of landings that are listed is bounded, too.
-func TestHistoryLimit(t *testing.T) {
-	f := onDisk(t, "echo 0 > n")
-	h := filepath.Join(f.scratch.base.path, historyName)
-	if err := os.Mkdir(h, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for i := range historyLimit + 5 {
-		if err := os.Mkdir(filepath.Join(h, historyEntry{time: uint64(i), run: "old"}.String()), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.landed("echo 1 > n", "")
-	names, err := os.ReadDir(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(names) != historyLimit || names[0].Name() != (historyEntry{time: 6, run: "old"}).String() {
-		t.Errorf("%d entries, the first %s", len(names), names[0].Name())
-	}
-}
-
-// TestDiff: what a run changed, as text for a terminal.
-func TestDiff(t *testing.T) {
-	f := onDisk(t, `seq 1 20 > a; printf 'no newline' > b; printf '\000\001' > bin; echo gone > del; ln -s a l; echo 1 > x; mkdir d m; echo 1 > since`)
-	txn := f.begin()
-	txn.Describe("run_shell: \x1b[31mred")
-	run(t, txn.Layer(), `sed -i 's/^10$/ten/; 2d' a; printf 'no\033[2Jline\n' > b; printf '\000\002' > bin; rm del; ln -sf b l; chmod 755 x; mkdir new; printf 'n\tn\n' > "new/$(printf 'o\nd')"
-		rmdir d; chmod 700 m; echo 2 > since`)
-	f.land(txn)
-	f.host("echo 3 > since")
-	var out strings.Builder
-	if err := f.Diff(context.Background(), "", &out); err != nil {
-		t.Fatal(err)
-	}
-	want := `diff a/a b/a
---- a/a
-+++ b/a
-@@ -1,5 +1,4 @@
- 1
--2
- 3
- 4
- 5
-@@ -7,7 +6,7 @@
- 7
- 8
- 9
--10
-+ten
- 11
- 12
- 13
-diff a/b b/b
---- a/b
-+++ b/b
-@@ -1 +1 @@
--no newline
-\ No newline at end of file
-+no\x1b[2Jline
-diff a/bin b/bin
-Binary files a/bin and b/bin differ
-removed directory d
-diff a/del b/del
-deleted file mode 0644
---- a/del
-+++ /dev/null
-@@ -1 +0,0 @@
--gone
-diff a/l b/l
---- a/l
-+++ b/l
-@@ -1 +1 @@
--a
-\ No newline at end of file
-+b
-\ No newline at end of file
-mode 0755 to 0700 of directory m
-diff "a/new/o\nd" "b/new/o\nd"
-new file mode 0644
---- /dev/null
-+++ "b/new/o\nd"
-@@ -0,0 +1 @@
-+n	n
-since was changed since
-diff a/x b/x
-old mode 0644
-new mode 0755
-`
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	landings, err := f.History(context.Background())
-	if err != nil || len(landings) != 1 || landings[0].What != "run_shell: \x1b[31mred" || landings[0].Run != "r1" {
-		t.Errorf("%+v, %v", landings, err)
 	}
 }
 

@@ -69,9 +69,10 @@ func connectionLimits(descriptors int) (all, each int) {
 
 // Session serves one run. Nobody but the run can reach its listeners, so that it needs no credential.
 type Session struct {
-	gateway *Gateway
-	names   names
-	denials denials
+	gateway   *Gateway
+	names     names
+	denials   denials
+	unreached unreached
 
 	ctx    context.Context // of all that goes on for the run; it ends with Close
 	cancel context.CancelFunc
@@ -120,6 +121,9 @@ func (s *Session) Close() {
 // Denied returns the destinations that the run was refused, each once, and how many refusals there were
 // beyond those that are remembered.
 func (s *Session) Denied() (list []DeniedError, more int) { return s.denials.all() }
+
+// Unreached returns the destinations that the run may connect to and never could. What is remembered is bounded.
+func (s *Session) Unreached() []UnreachedError { return s.unreached.all() }
 
 func (s *Session) ended() bool { return s.ctx.Err() != nil }
 
@@ -197,11 +201,14 @@ func (s *Session) untrack(conn net.Conn) {
 	conn.Close()
 }
 
-// dial connects to a destination for the run, and notes a refusal.
+// dial connects to a destination for the run, and notes a refusal, or a failure that is not the run's own end.
 func (s *Session) dial(ctx context.Context, host string, port int) (net.Conn, error) {
-	conn, err := s.gateway.dialer.dial(ctx, s.names.host(host), port)
+	host = s.names.host(host)
+	conn, err := s.gateway.dialer.dial(ctx, host, port)
+	if refused := err != nil && s.denials.note(err); !refused && (err == nil || ctx.Err() == nil) {
+		s.unreached.note(host, port, err)
+	}
 	if err != nil {
-		s.denials.note(err)
 		return nil, err
 	}
 	if !s.track(conn) {

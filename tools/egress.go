@@ -70,6 +70,18 @@ func (e *egress) close(r *Result) {
 	}
 }
 
+// unreached says, after close, what was allowed and never reached.
+func (e *egress) unreached() []string {
+	if e.session == nil {
+		return nil
+	}
+	var all []string
+	for _, u := range e.session.Unreached() {
+		all = append(all, oneLine(u.Error()))
+	}
+	return all
+}
+
 // toAllow gives what would have to be in network.allow for the first refusal that it would mend.
 func toAllow(denied []proxy.DeniedError) string {
 	for _, d := range denied {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"airlock/envs"
+	"airlock/envs/envstest"
 )
 
 // fakeRunner is a Runner that runs nothing: the first word of a command says what becomes of it.
@@ -27,6 +28,7 @@ type fakeRunner struct {
 	closed  int
 
 	environments *envs.Conversation
+	index        *envstest.Installer // of environments
 
 	describe string
 	permit   error

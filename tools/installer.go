@@ -73,6 +73,7 @@ func (in *installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error)
 	if way != nil {
 		var r Result
 		way.close(&r)
+		outcome.Unreached = way.unreached()
 		for _, d := range r.Network.refusals {
 			outcome.Refused = append(outcome.Refused, fmt.Sprintf("%s (%s)", d.Destination(), d.Reason))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -30,7 +31,7 @@ const approveInput = "approve"
 func (s *Server) packageCall(ctx context.Context, c call, t tool, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	r, err := t.packages(req.Params.RawArguments)
 	if err != nil {
-		return toolResult(Failed(err.Error())), nil
+		return toolResult(ofPackages(Failed(err.Error()))), nil
 	}
 	if s.mustAskFirst(ctx, req) {
 		return server.NewInputRequestBuilder("").Roots(rootsInput).ToolResult(), nil
@@ -67,7 +68,7 @@ func (s *Server) packageCall(ctx context.Context, c call, t tool, req mcp.CallTo
 		j, err = s.start(ctx, c, c.ticket, pc.planned(), req, p)
 	}
 	if err != nil {
-		return toolResult(Failed(err.Error())), nil
+		return toolResult(ofPackages(Failed(err.Error()))), nil
 	}
 	wait := s.waitOf(r.Follow)
 	if s.opts.Tools.disables("package_install") {
@@ -181,8 +182,7 @@ func (c *packageCall) result(r Result, j *job) *mcp.CallToolResult {
 // answered goes on with a plan that the user was asked about, or says why not.
 func (c *packageCall) answered(req mcp.CallToolRequest) (task, *Result) {
 	refused := func(why string) (task, *Result) {
-		r := Refused(why)
-		r.ofPackages = true
+		r := ofPackages(Refused(why))
 		return task{}, &r
 	}
 	plan := c.server.pending.take(req.Params.RequestState, c.request)
@@ -272,8 +272,13 @@ func (c *packageCall) done(plan *envs.Plan, installed envs.Installed) Result {
 		Status: StatusDone, Environment: plan.Want.Environment, Additive: &installed.Additive,
 		Output: setLine(plan.Want, installed) + "\n", Notes: skipped(plan),
 	}
-	if _, chosen := c.conversation.Current(); !chosen && plan.Want.Language != envs.LanguageR {
-		result.Notes = append(result.Notes, fmt.Sprintf("where the project has a .venv, run_python takes that unless environment: %q is given", plan.Want.Environment))
+	if note := c.whoSees(plan.Want); note != "" {
+		result.Notes = append(result.Notes, note)
+	}
+	for _, p := range plan.Set {
+		if p.Yanked && slices.ContainsFunc(installed.Changes, func(c envs.Change) bool { return c.Name == p.Name }) {
+			result.Notes = append(result.Notes, fmt.Sprintf("%s %s was yanked: its author took it back", p.Name, p.Version))
+		}
 	}
 	for _, change := range installed.Changes {
 		result.Installed = append(result.Installed, Installed{Name: change.Name, Version: change.Version, Was: change.Was})
@@ -284,11 +289,33 @@ func (c *packageCall) done(plan *envs.Plan, installed envs.Installed) Result {
 	return result
 }
 
-func skipped(plan *envs.Plan) []string {
-	if len(plan.Skipped) == 0 {
-		return nil
+// whoSees says which runs do not see what was installed; "" if all do.
+func (c *packageCall) whoSees(w envs.Want) string {
+	switch current, chosen := c.conversation.Current(); {
+	case current != w.Environment:
+		return fmt.Sprintf("the runs of this conversation have the environment %q; they see this one with environment: %q, or after python_env with the action \"use\"", current, w.Environment)
+	case !chosen && w.Language != envs.LanguageR:
+		return fmt.Sprintf("where the project has a .venv, run_python takes that unless environment: %q is given", w.Environment)
 	}
-	return []string{"not installed, since the condition does not hold for this Python: " + list(plan.Skipped)}
+	return ""
+}
+
+// skipped says what of the requirements came to nothing.
+func skipped(plan *envs.Plan) []string {
+	var notes []string
+	if len(plan.Skipped) > 0 {
+		notes = append(notes, "not installed, since the condition does not hold for this Python: "+list(plan.Skipped))
+	}
+	if len(plan.NoExtras) > 0 {
+		notes = append(notes, "there are no such extras, and nothing came of them: "+list(plan.NoExtras))
+	}
+	return notes
+}
+
+// ofPackages makes a result one of a package tool.
+func ofPackages(r Result) Result {
+	r.ofPackages = true
+	return r
 }
 
 // failed tells what the user's configuration refuses from what went wrong.

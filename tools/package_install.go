@@ -131,6 +131,8 @@ func setLine(w envs.Want, installed envs.Installed) string {
 			parts = append(parts, fmt.Sprintf("%s %s removed", c.Name, c.Was))
 		case c.Was == "":
 			parts = append(parts, c.Name+" "+c.Version)
+		case c.Was == c.Version:
+			parts = append(parts, fmt.Sprintf("%s %s made anew", c.Name, c.Version))
 		default:
 			parts = append(parts, fmt.Sprintf("%s %s -> %s", c.Name, c.Was, c.Version))
 		}

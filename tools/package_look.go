@@ -23,14 +23,13 @@ func (s *Server) look(ctx context.Context, c call, r packageRequest, req mcp.Cal
 	runner, news, err := s.open(ctx, req)
 	if err != nil {
 		s.log.Warn("no run is possible", "err", err)
-		return Refused(err.Error())
+		return ofPackages(Refused(err.Error()))
 	}
 	conversation, err := environmentsOf(ctx, runner, r.Tool)
 	if err != nil {
-		return Refused(err.Error())
+		return ofPackages(Refused(err.Error()))
 	}
-	result := r.look(conversation)
-	result.ofPackages = true
+	result := ofPackages(r.look(ctx, conversation))
 	if news != "" {
 		result.Notes = append(result.Notes, news)
 	}
@@ -38,7 +37,7 @@ func (s *Server) look(ctx context.Context, c call, r packageRequest, req mcp.Cal
 }
 
 // look does what an action asks for that installs nothing.
-func (r packageRequest) look(conversation *envs.Conversation) Result {
+func (r packageRequest) look(ctx context.Context, conversation *envs.Conversation) Result {
 	store := conversation.Store()
 	current, _ := conversation.Current()
 	result := Result{Status: StatusDone}
@@ -73,23 +72,34 @@ func (r packageRequest) look(conversation *envs.Conversation) Result {
 			return Failed(err.Error())
 		}
 		result.Environment = name
-		fmt.Fprintf(&b, "environment %q: %s\n", name, units.Counted(len(e.Packages), "package"))
-		for _, p := range e.Packages {
-			fmt.Fprintf(&b, "%s %s\n", p.Name, p.Version)
-		}
 		ofR, err := store.EnvironmentOf(envs.LanguageR, name)
 		if err != nil {
 			return Failed(err.Error())
+		}
+		fmt.Fprintf(&b, "environment %q: %s", name, units.Counted(len(e.Packages), "package"))
+		if len(ofR.Packages) > 0 {
+			fmt.Fprintf(&b, ", %s", units.Counted(len(ofR.Packages), "R package"))
+		}
+		b.WriteByte('\n')
+		for _, p := range e.Packages {
+			fmt.Fprintf(&b, "%s %s\n", p.Name, p.Version)
 		}
 		for _, p := range ofR.Packages {
 			fmt.Fprintf(&b, "%s %s (R)\n", p.Name, p.Version)
 		}
 	case "use":
-		if err := conversation.Use(name); err != nil {
+		dropped, err := conversation.Use(ctx, name)
+		if err != nil {
 			return Failed(err.Error())
 		}
 		result.Environment = name
 		fmt.Fprintf(&b, "the runs of this conversation have the environment %q now\n", name)
+		if dropped {
+			result.Notes = append(result.Notes, "what python_env had added for this conversation is not there any more")
+		}
+		if e, err := store.Environment(name); err == nil && len(e.Packages) == 0 {
+			result.Notes = append(result.Notes, fmt.Sprintf("no Python package was installed into the environment %q yet; python_env lists those that there are", name))
+		}
 	case "status":
 		request, err := store.Request(r.RequestID)
 		if errors.Is(err, fs.ErrNotExist) {

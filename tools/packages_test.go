@@ -36,10 +36,8 @@ func slowRunner(t *testing.T, before func(ctx context.Context, step string) erro
 	wheel := func(name, version string, requires ...string) envstest.Wheel {
 		return envstest.Wheel{Name: name, Version: version, Requires: requires, Files: map[string]string{strings.ReplaceAll(name, "-", "_") + ".py": "V = '" + version + "'\n"}}
 	}
-	c, err := envs.Begin(t.Context(), envs.Options{
-		Store: store, Packages: config, Find: envs.FindOptions{System: []string{python}},
-		Installer: &envstest.Installer{Before: before, Wheels: []envstest.Wheel{wheel("six", "1.16.0"), wheel("six", "1.17.0"), wheel("needs-six", "1.0", "six>=1.16")}},
-	})
+	index := &envstest.Installer{Before: before, Wheels: []envstest.Wheel{wheel("six", "1.16.0"), wheel("six", "1.17.0"), wheel("needs-six", "1.0", "six>=1.16")}}
+	c, err := envs.Begin(t.Context(), envs.Options{Store: store, Packages: config, Find: envs.FindOptions{System: []string{python}}, Installer: index})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +51,7 @@ func slowRunner(t *testing.T, before func(ctx context.Context, step string) erro
 		})
 	})
 	f := newFakeRunner()
-	f.environments = c
+	f.environments, f.index = c, index
 	return f
 }
 

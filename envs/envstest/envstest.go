@@ -10,6 +10,7 @@ package envstest
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -110,8 +111,11 @@ type Installer struct {
 	Wheels []Wheel
 	// Before is called with the name of each step, and can fail it. ctx ends with the step.
 	Before func(ctx context.Context, step string) error
-	// NoPip has the interpreter say that it has no pip.
-	NoPip bool
+	// NoPip has the interpreter say that it has no pip that can be used, and OldPip that it has one of this version.
+	NoPip  bool
+	OldPip string
+	// ABI is what the interpreter says of its own, "" for one of Python.
+	ABI string
 
 	mu    sync.Mutex
 	steps map[string]int
@@ -161,7 +165,7 @@ func (i *Installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error) 
 			pip = ""
 		}
 		answer = map[string]any{
-			"executable": "/usr/bin/python" + Python, "version": Python + ".2", "abi": "cpython-311-x86_64-linux-gnu", "pip": pip,
+			"executable": "/usr/bin/python" + Python, "version": Python + ".2", "abi": cmp.Or(i.ABI, "cpython-311-x86_64-linux-gnu"), "pip": pip, "old_pip": i.OldPip,
 			"markers": map[string]string{"python_version": Python, "python_full_version": Python + ".2", "implementation_name": "cpython", "sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix"},
 		}
 	case "resolve":
@@ -271,6 +275,12 @@ func (i *Installer) install(lines []string, wheels, env string) error {
 			}
 			if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 				return err
+			}
+			if module, ok := strings.CutSuffix(filepath.Base(file), ".py"); ok { // what no record names
+				compiled := filepath.Join(filepath.Dir(file), "__pycache__", module+".cpython-311.pyc")
+				if err := errors.Join(os.MkdirAll(filepath.Dir(compiled), 0o755), os.WriteFile(compiled, []byte("compiled: "+content), 0o644)); err != nil {
+					return err
+				}
 			}
 		}
 	}
