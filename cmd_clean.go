@@ -84,7 +84,7 @@ Flags:
 		p, err := findPlaces(a.environ)
 		dir := ""
 		if err == nil && !*all {
-			if dir, err = filepath.Abs(*workspace); err == nil {
+			if dir, err = filepath.Abs(a.path(*workspace)); err == nil {
 				dir = realPath(dir)
 			}
 		}

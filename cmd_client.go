@@ -64,7 +64,7 @@ Flags:
 			printError(a.stderr, fmt.Errorf("the path of this program: %w", err))
 			return exitFailed
 		}
-		dir, err := filepath.Abs(*workspace)
+		dir, err := filepath.Abs(a.path(*workspace))
 		if err != nil {
 			printError(a.stderr, err)
 			return exitFailed
@@ -75,7 +75,7 @@ Flags:
 		}
 		entry := about.entry(binary, dir, *workspace != "")
 		if *write {
-			if err := about.write(a, entry, dir, *file); err != nil {
+			if err := about.write(a, entry, dir, a.path(*file)); err != nil {
 				printError(a.stderr, err)
 				return exitFailed
 			}
