@@ -51,10 +51,11 @@ Flags:
 		about, ok := findClient(name)
 		if !ok {
 			msg := "unknown client " + tomlText(name)
+			also := "; there"
 			if near := spelling.Nearest(name, clientNames()); near != "" {
-				msg += fmt.Sprintf("; did you mean %q?", near)
+				also = fmt.Sprintf("; did you mean %q? There", near)
 			}
-			return usageError(a, c, msg+"; there are "+strings.Join(clientNames(), ", "))
+			return usageError(a, c, msg+also+" are "+strings.Join(clientNames(), ", "))
 		}
 		binary, err := os.Executable()
 		if err == nil {
