@@ -173,7 +173,7 @@ func pseudoTerminal(t *testing.T, columns int) (master, slave *os.File) {
 }
 
 var (
-	hostNote = regexp.MustCompile(`(?m)^airlock: note: .*\n`) // what this host can't hold
+	hostNote = regexp.MustCompile(`(?m)^airlock: note: .*\n(?:      .*\n)*`) // what this host can't hold, in as many lines as that takes
 	clock    = regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d:\d\d`)
 	someID   = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
 	colours  = strings.NewReplacer("\x1b[31m", "{red}", "\x1b[32m", "{green}", "\x1b[33m", "{yellow}", "\x1b[36m", "{cyan}", "\x1b[1m", "{bold}", "\x1b[0m", "{/}", "\x1b", "ESC")
