@@ -75,16 +75,17 @@ Flags:
 		for _, kind := range kinds {
 			if !slices.Contains(cleanKinds, kind) {
 				msg := fmt.Sprintf("there is no %s to remove", tomlText(kind))
+				also := "; there"
 				if near := spelling.Nearest(kind, cleanKinds); near != "" {
-					msg += fmt.Sprintf("; did you mean %q?", near)
+					also = fmt.Sprintf("; did you mean %q? There", near)
 				}
-				return usageError(a, c, msg+"; there are "+strings.Join(cleanKinds, ", "))
+				return usageError(a, c, msg+also+" are "+strings.Join(cleanKinds, ", "))
 			}
 		}
 		p, err := findPlaces(a.environ)
 		dir := ""
 		if err == nil && !*all {
-			if dir, err = filepath.Abs(*workspace); err == nil {
+			if dir, err = filepath.Abs(a.path(*workspace)); err == nil {
 				dir = realPath(dir)
 			}
 		}
@@ -180,7 +181,11 @@ func (f *cleaned) workspace(one overlay.Cleaned) {
 		return item
 	}
 	if one.Runs > 0 || one.History > 0 {
-		f.add(with(cleanUndo, one.History, "the undo of "+units.Counted(one.Runs, "run")))
+		what := "the undo of " + units.Counted(one.Runs, "run")
+		if one.Runs == 0 {
+			what = "the list of its runs"
+		}
+		f.add(with(cleanUndo, one.History, what))
 	}
 	if one.Servers > 0 {
 		f.add(with(cleanLeft, one.Scratch, "what was left by "+units.Counted(one.Servers, "killed server")))

@@ -51,10 +51,11 @@ Flags:
 		about, ok := findClient(name)
 		if !ok {
 			msg := "unknown client " + tomlText(name)
+			also := "; there"
 			if near := spelling.Nearest(name, clientNames()); near != "" {
-				msg += fmt.Sprintf("; did you mean %q?", near)
+				also = fmt.Sprintf("; did you mean %q? There", near)
 			}
-			return usageError(a, c, msg+"; there are "+strings.Join(clientNames(), ", "))
+			return usageError(a, c, msg+also+" are "+strings.Join(clientNames(), ", "))
 		}
 		binary, err := os.Executable()
 		if err == nil {
@@ -64,7 +65,7 @@ Flags:
 			printError(a.stderr, fmt.Errorf("the path of this program: %w", err))
 			return exitFailed
 		}
-		dir, err := filepath.Abs(*workspace)
+		dir, err := filepath.Abs(a.path(*workspace))
 		if err != nil {
 			printError(a.stderr, err)
 			return exitFailed
@@ -75,7 +76,7 @@ Flags:
 		}
 		entry := about.entry(binary, dir, *workspace != "")
 		if *write {
-			if err := about.write(a, entry, dir, *file); err != nil {
+			if err := about.write(a, entry, dir, a.path(*file)); err != nil {
 				printError(a.stderr, err)
 				return exitFailed
 			}

@@ -40,7 +40,7 @@ Flags:
 		case *asJSON:
 			return usageError(a, c, "--json is for the list")
 		case flags.NArg() == 0:
-			return withStore(a, func(s *envs.Store) error { return printEnvironments(a.stdout, s) })
+			return withStore(a, func(s *envs.Store) error { return printEnvironments(a.stdout, a.paint(), a.columns(), s) })
 		case flags.Arg(0) != "revoke" || flags.NArg() != 2:
 			return usageError(a, c, "takes nothing, or revoke and the id of a grant")
 		}
@@ -60,23 +60,27 @@ Flags:
 
 // printEnvironments writes a line an environment, with its packages below, and then the grants. All of it
 // was validated when it was read.
-func printEnvironments(w io.Writer, s *envs.Store) error {
+func printEnvironments(w io.Writer, p paint, columns int, s *envs.Store) error {
 	var b strings.Builder
 	all, err := s.Environments()
 	if len(all) == 0 {
 		b.WriteString("There are no environments yet.\n")
 	}
 	for _, e := range all {
-		fmt.Fprintf(&b, "%s  (%s, %s in %s)\n", e.Name, printable(e.Python), units.Counted(len(e.Packages), "package"), units.Counted(len(e.Layers), "layer"))
-		for _, p := range e.Packages {
-			fmt.Fprintf(&b, "    %s %s\n", p.Name, p.Version)
+		fmt.Fprintf(&b, "%s  (%s, %s in %s)\n", p.in(bold, e.Name), printable(e.Python),
+			units.Counted(len(e.Packages), "package"), units.Counted(len(e.Layers), "layer"))
+		for _, one := range e.Packages {
+			fmt.Fprintf(&b, "    %s %s\n", one.Name, one.Version)
 		}
 	}
 	grants, grantsErr := s.Grants()
-	for _, g := range grants {
-		fmt.Fprintf(&b, "grant %s  %s: %s, from %s\n", g.ID, g.Environment, strings.Join(g.Names, ", "), printable(g.Index))
+	if len(grants) > 0 {
+		b.WriteString("\nInstalled without a question, until airlock envs revoke ID:\n")
 	}
-	_, writeErr := io.WriteString(w, b.String())
+	for _, g := range grants {
+		fmt.Fprintf(&b, "%s  into %s: %s, from %s\n", p.in(bold, g.ID), g.Environment, strings.Join(g.Names, ", "), printable(g.Index))
+	}
+	_, writeErr := io.WriteString(w, fold(b.String(), columns, 4))
 	return errors.Join(err, grantsErr, writeErr)
 }
 

@@ -56,10 +56,10 @@ func (f *historyFlags) with(a app, do func(w *overlay.Workspace) error) int {
 		return exitFailed
 	}
 	for _, note := range w.TakeNotes() {
-		fmt.Fprintf(a.stderr, "airlock: %s\n", note)
+		printLine(a.stderr, "airlock: "+note)
 	}
 	for _, left := range leftOfLandings(w) {
-		fmt.Fprintf(a.stderr, "airlock: %s\n", left)
+		printLine(a.stderr, "airlock: "+left)
 	}
 	err = do(w)
 	if errors.Is(err, overlay.ErrNoLanding) {
@@ -184,11 +184,11 @@ log too, and can be taken back: undo twice is where you began.
 
 // printReport says what became of a landing.
 func printReport(w io.Writer, report overlay.Report) {
-	fmt.Fprintln(w, report.Summary())
+	printLine(w, report.Summary())
 	if line := report.WithheldLine(); line != "" {
-		fmt.Fprintln(w, line)
+		printLine(w, line)
 	}
 	for _, note := range report.Notes {
-		fmt.Fprintf(w, "note: %s\n", note)
+		printLine(w, "note: "+note)
 	}
 }

@@ -44,7 +44,7 @@ waits on, and the exit status is 1.
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(a.stdout, report.Summary())
+				printLine(a.stdout, report.Summary())
 				return flags.opened.endWaitingCache(ctx, flags.places, run, (*overlay.Cache).DiscardWaiting)
 			}
 			run, err := land(ctx, a, w, run)

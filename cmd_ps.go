@@ -71,6 +71,10 @@ func printRuns(w io.Writer, columns int, runs []control.Run, now time.Time) erro
 	t := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RUN\tFOR\tWORKSPACE\tWHAT")
 	for _, r := range runs {
+		workspace := []rune(overlay.Quote(r.Workspace))
+		if most := columns / 3; columns > 0 && len(workspace) > most { // its end tells more, and so does the command
+			workspace = append([]rune("…"), workspace[len(workspace)-most+1:]...)
+		}
 		long := now.Sub(r.Since).Truncate(time.Second).String()
 		if r.State != "running" {
 			long += " (" + r.State + ")"
@@ -79,7 +83,7 @@ func printRuns(w io.Writer, columns int, runs []control.Run, now time.Time) erro
 		if rest != "" {
 			first += " …"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s: %s\n", r.ID, long, overlay.Quote(r.Workspace), r.Tool, overlay.Quote(first))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s: %s\n", r.ID, long, string(workspace), r.Tool, overlay.Quote(first))
 	}
 	if err := t.Flush(); err != nil {
 		return err

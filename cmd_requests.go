@@ -42,7 +42,7 @@ Flags:
 			if *asJSON {
 				return errors.Join(printJSON(a.stdout, map[string][]envs.Request{"requests": append([]envs.Request{}, all...)}), err)
 			}
-			return errors.Join(printRequests(a.stdout, a.paint(), all), err)
+			return errors.Join(printRequests(a.stdout, a.paint(), a.columns(), all), err)
 		})
 	}
 	return c
@@ -172,16 +172,20 @@ func approve(ctx context.Context, s *envs.Store, id string, always bool, out io.
 	return nil
 }
 
-// printRequests writes a paragraph a request.
-func printRequests(w io.Writer, p paint, all []envs.Request) error {
+// printRequests writes a paragraph a request, the last line of one that waits being what answers it.
+func printRequests(w io.Writer, p paint, columns int, all []envs.Request) error {
 	var b strings.Builder
 	if len(all) == 0 {
 		b.WriteString("No package request waits.\n")
 	}
 	for _, r := range all {
-		fmt.Fprintf(&b, "%s  %s  %s\n", p.in(bold, r.ID), r.Created.Local().Format("2006-01-02 15:04:05"), r.State)
-		for line := range strings.Lines(printable(r.Question) + "\n") {
+		fmt.Fprintf(&b, "%s  %s  %s\n", p.in(bold, r.ID), r.Created.Local().Format("2006-01-02 15:04:05"), p.in(yellow, r.State))
+		// Lines go on deeper than any begins: the model's reason is the last, and where it breaks is its choice.
+		for line := range strings.Lines(fold(printable(r.Question)+"\n", columns-4, 4)) {
 			b.WriteString("    " + line)
+		}
+		if r.State == envs.Waiting {
+			fmt.Fprintf(&b, "    airlock approve %s or airlock deny %[1]s answers it.\n", r.ID)
 		}
 		b.WriteByte('\n')
 	}

@@ -106,7 +106,7 @@ func oneRun(ctx context.Context, a app, p places, o opened, r tools.Request) (re
 	}
 	defer func() { err = errors.Join(err, runner.Close()) }()
 	for _, note := range runner.Notes() {
-		fmt.Fprintf(a.stderr, "airlock: note: %s\n", note)
+		printLine(a.stderr, "airlock: note: "+note)
 	}
 	return runner.Run(ctx, r, nil)
 }
@@ -116,7 +116,7 @@ func printOutcome(a app, result tools.Result) {
 	result.Output, result.OutputDroppedBytes = "", 0
 	for line := range strings.Lines(result.Text()) {
 		if !strings.HasPrefix(line, "exit=") || result.Status != tools.StatusExited {
-			fmt.Fprintf(a.stderr, "airlock: %s\n", strings.TrimSuffix(line, "\n"))
+			printLine(a.stderr, "airlock: "+strings.TrimSuffix(line, "\n"))
 		}
 	}
 }

@@ -131,7 +131,8 @@ func parseFlags(a app, c command, flags *flag.FlagSet, args []string) (status in
 
 // usageError prints what is wrong with a command line.
 func usageError(a app, c command, msg string) int {
-	fmt.Fprintf(a.stderr, "airlock %s: %s\nhint: `airlock help %s` shows how it is used\n", c.name, msg, c.name)
+	printLine(a.stderr, "airlock "+c.name+": "+msg)
+	printLine(a.stderr, "hint: `airlock help "+c.name+"` shows how it is used")
 	return exitUsage
 }
 

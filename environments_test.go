@@ -112,7 +112,7 @@ func TestApprove(t *testing.T) {
 	}
 	var b bytes.Buffer
 	all, err := store.Requests()
-	if err = errors.Join(err, printRequests(&b, false, all)); err != nil || strings.ContainsAny(b.String(), "\x1b\u202e") || !strings.Contains(b.String(), r.ID) {
+	if err = errors.Join(err, printRequests(&b, false, 0, all)); err != nil || strings.ContainsAny(b.String(), "\x1b\u202e") || !strings.Contains(b.String(), r.ID) {
 		t.Errorf("requests: %v: %q", err, b.String())
 	}
 }

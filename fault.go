@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -33,11 +32,16 @@ func (f *fault) Error() string {
 // printError writes err for a person: each fault on a line, then the ways out, each once.
 func printError(w io.Writer, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintf(w, "airlock: %s\n", line)
+		printLine(w, "airlock: "+line)
 	}
 	for _, hint := range hintsOf(err) {
-		fmt.Fprintf(w, "hint: %s\n", hint)
+		printLine(w, "hint: "+hint)
 	}
+}
+
+// printLine writes a line, which a terminal gets in as many as it takes.
+func printLine(w io.Writer, line string) {
+	_, _ = io.WriteString(w, fold(line+"\n", columnsOf(w), len("hint: ")))
 }
 
 // hintsOf collects what the errors in err say that the person can do.

@@ -82,7 +82,8 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 	if err != nil {
 		return setup{}, err
 	}
-	file := configFile{path: orVariable(f.config, environ, configVariable)}
+	named := func(flag, variable string) string { return fromHome(orVariable(flag, environ, variable), p.home) }
+	file := configFile{path: named(f.config, configVariable)}
 	if file.named = file.path != ""; file.named {
 		if file.path, err = filepath.Abs(file.path); err != nil {
 			return setup{}, err
@@ -100,7 +101,7 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 	if err != nil {
 		return setup{}, err
 	}
-	rules := workspaceRules{places: p, configFile: file.path, logFile: orVariable(f.logFile, environ, logFileVariable)}
+	rules := workspaceRules{places: p, configFile: file.path, logFile: named(f.logFile, logFileVariable)}
 	if rules.logFile != "" {
 		if rules.logFile, err = filepath.Abs(rules.logFile); err != nil {
 			return setup{}, err
@@ -112,7 +113,7 @@ func (f commonFlags) setUp(environ []string) (setup, error) {
 		file:      file,
 		reread:    reread,
 		rules:     rules,
-		workspace: orVariable(f.workspace, environ, workspaceVariable),
+		workspace: named(f.workspace, workspaceVariable),
 		chooser:   newChooser(p.state),
 	}, nil
 }
@@ -203,5 +204,5 @@ func (s setup) openHere() (opened, error) {
 
 // logger makes the log that the flags and their variables describe.
 func (f commonFlags) logger(a app) (*log.Logger, func(), error) {
-	return newLogger(a.stderr, orVariable(f.logFile, a.environ, logFileVariable), orVariable(f.logLevel, a.environ, logLevelVariable))
+	return newLogger(a.stderr, a.path(orVariable(f.logFile, a.environ, logFileVariable)), orVariable(f.logLevel, a.environ, logLevelVariable))
 }

@@ -83,7 +83,7 @@ func (p *projectPolicy) changes(user settings) ([]change, error) {
 				c.widens = "widens what you allow"
 			}
 		default:
-			c.to, c.widens = theirs, "may not be set by a project"
+			c.to, c.widens = key.fromHome(theirs, user.home), "may not be set by a project"
 			if user.overrides(key) {
 				c.to = c.from
 			}

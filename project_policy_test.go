@@ -242,11 +242,13 @@ func TestVariableWinsOverPolicy(t *testing.T) {
 }
 
 func TestTrustedPolicyWidens(t *testing.T) {
-	got, err := userOf(t, "").under(policyOf("[sandbox]\nread = [\"/srv/data\"]\n[limits]\nmemory = \"8GiB\"\n"), true)
+	user := userOf(t, "")
+	user.home = "/home/u"
+	got, err := user.under(policyOf("[sandbox]\nread = [\"/srv/data\", \"~/data\"]\n[limits]\nmemory = \"8GiB\"\n"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(got.Sandbox.Read, []string{"/srv/data"}) || got.Limits.Memory != 8<<30 {
+	if !slices.Equal(got.Sandbox.Read, []string{"/srv/data", "/home/u/data"}) || got.Limits.Memory != 8<<30 {
 		t.Errorf("in force: %v %s", got.Sandbox.Read, got.Limits.Memory)
 	}
 }

@@ -48,12 +48,17 @@ type settings struct {
 	// origins holds, by the key's name, where the value was written: several places for a list that
 	// the project's policy adds to, none for a default.
 	origins map[string][]origin
+	home    string // the person's, which a leading "~" of a path stands for
 }
 
 // userSettings reads what the user says: defaults, file, variables and flags, the later winning over
 // the earlier. The file may be missing unless it was named. Everything is validated.
 func userSettings(file configFile, environ []string, flags []flagValue) (settings, error) {
-	s := settings{Config: Defaults(), origins: map[string][]origin{}}
+	places, err := findPlaces(environ)
+	if err != nil {
+		return settings{}, err
+	}
+	s := settings{Config: Defaults(), origins: map[string][]origin{}, home: places.home}
 
 	var docs []document
 	text, err := file.read()
@@ -78,7 +83,7 @@ func userSettings(file configFile, environ []string, flags []flagValue) (setting
 			continue
 		}
 		for _, key := range d.keys {
-			key.set(&s.Config, key.get(&d.config))
+			key.set(&s.Config, key.fromHome(key.get(&d.config), s.home))
 			s.origins[key.name] = []origin{doc.at(d.lines[key.name])}
 		}
 	}
@@ -171,7 +176,7 @@ func flatten(err error) []error {
 
 // clone returns settings that can be changed without changing s.
 func (s settings) clone() settings {
-	c := settings{Config: s.Config, origins: map[string][]origin{}}
+	c := settings{Config: s.Config, origins: map[string][]origin{}, home: s.home}
 	for name, o := range s.origins {
 		c.origins[name] = slices.Clone(o)
 	}

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 	"unicode/utf8"
 )
 
 // columns is how wide the terminal is that standard output is, 0 if it is none or does not say.
-func (a app) columns() int {
-	f, ok := a.stdout.(*os.File)
+func (a app) columns() int { return columnsOf(a.stdout) }
+
+func columnsOf(w io.Writer) int {
+	f, ok := w.(*os.File)
 	if !ok {
 		return 0
 	}
@@ -28,14 +31,16 @@ func fold(text string, columns, hang int) string {
 		if indent == 0 {
 			indent = hang
 		}
-		at := 0 // the column
+		at := 0      // the column
+		blanks := "" // what is between the last word and the next, unless the line ends there
 		for i, word := range strings.SplitAfter(line, " ") {
 			width := visible(strings.TrimRight(word, " \n"))
-			if i > 0 && at > begin && at+width > columns {
-				b.WriteString("\n" + strings.Repeat(" ", indent))
+			if i > 0 && width > 0 && at > begin && at+width > columns {
+				blanks = "\n" + strings.Repeat(" ", indent)
 				at, begin = indent, indent
 			}
-			b.WriteString(word)
+			b.WriteString(blanks + strings.TrimSuffix(word, " "))
+			blanks = word[len(strings.TrimSuffix(word, " ")):]
 			at += visible(strings.TrimSuffix(word, "\n"))
 		}
 	}

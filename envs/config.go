@@ -143,8 +143,13 @@ func checkAddress(s string) error {
 }
 
 func checkAbs(s string) error {
-	if !filepath.IsAbs(s) || filepath.Clean(s) != s || strings.ContainsRune(s, 0) {
-		return errors.New("not an absolute, clean path")
+	switch {
+	case strings.ContainsRune(s, 0):
+		return errors.New("not a path")
+	case !filepath.IsAbs(s):
+		return errors.New(`not an absolute path; write it from "/" on, or from "~/", which is your home directory`)
+	case filepath.Clean(s) != s:
+		return fmt.Errorf("not a clean path; write %q", filepath.Clean(s))
 	}
 	return nil
 }

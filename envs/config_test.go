@@ -39,7 +39,7 @@ func TestPackagesValidate(t *testing.T) {
 		}, []string{
 			`packages.hosts: "https://x": not a host name`,
 			`packages.index: not an address that begins with https:// or http://`,
-			`packages.cert: "cert.pem": not an absolute, clean path`,
+			`packages.cert: "cert.pem": not an absolute path; write it from "/" on, or from "~/", which is your home directory`,
 			`packages.r.repo: not an address that begins with https:// or http://`,
 		}},
 	} {
@@ -56,8 +56,8 @@ func TestPackagesValidate(t *testing.T) {
 func TestPythonValidate(t *testing.T) {
 	p := Python{Interpreter: "python3", Deps: []string{"/ok", "/a/../b"}, Base: []string{"six", "-e ."}}
 	want := []string{
-		`python.interpreter: "python3": not an absolute, clean path`,
-		`python.deps: "/a/../b": not an absolute, clean path`,
+		`python.interpreter: "python3": not an absolute path; write it from "/" on, or from "~/", which is your home directory`,
+		`python.deps: "/a/../b": not a clean path; write "/b"`,
 		`python.base: "-e .": not a requirement: a package name, with versions if any, as in "six" or "numpy>=1.26"`,
 	}
 	if diff := cmp.Diff(want, faults(p.Validate())); diff != "" {

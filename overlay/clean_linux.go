@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,10 @@ func Clean(ctx context.Context, o CleanOptions) ([]Cleaned, error) {
 			err = c.run(ctx)
 			own.close()
 			all = append(all, c.done)
+			if o.Workspace != "" { // else they have their turn
+				done, halvesErr := c.cleanHalves(ctx)
+				all, err = append(all, done...), errors.Join(err, halvesErr)
+			}
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -64,6 +69,36 @@ type cleaning struct {
 	CleanOptions
 	own  *tree // its part of the state directory
 	done Cleaned
+
+	halves []recordedWith // of the landings that were dropped, those in a git directory elsewhere
+	only   []recordedWith // if not nil: nothing but these
+}
+
+// cleanHalves drops what git directories elsewhere keep of landings that were one with those that were dropped: nothing
+// can take back a half of one.
+func (c *cleaning) cleanHalves(ctx context.Context) (all []Cleaned, err error) {
+	byDir := map[string][]recordedWith{}
+	for _, half := range c.halves {
+		byDir[string(half.Dir)] = append(byDir[string(half.Dir)], half)
+	}
+	for _, dir := range slices.Sorted(maps.Keys(byDir)) {
+		own, openErr := openTree(filepath.Join(c.StateDir, "workspaces", workspaceID(dir)))
+		if errors.Is(openErr, fs.ErrNotExist) {
+			continue
+		}
+		if openErr != nil {
+			err = errors.Join(err, openErr)
+			continue
+		}
+		git := cleaning{CleanOptions: c.CleanOptions, own: own, done: Cleaned{Workspace: dir}, only: byDir[dir]}
+		git.Workspace, git.Scratch = dir, false
+		err = errors.Join(err, git.run(ctx))
+		own.close()
+		if git.done.Waiting = 0; git.done.Runs > 0 || git.done.Kept != "" {
+			all = append(all, git.done)
+		}
+	}
+	return all, err
 }
 
 func (c *cleaning) run(ctx context.Context) error {
@@ -165,9 +200,24 @@ func (c *cleaning) place(ctx context.Context, path string) error {
 		}
 	}
 	if c.History {
-		return c.history(ctx, base)
+		if err := c.history(ctx, base); err != nil {
+			return err
+		}
+	}
+	if !c.DryRun && base.path != filepath.Join(c.own.path, "layers") {
+		return c.vacate(ctx, base)
 	}
 	return nil
+}
+
+// vacate removes a place that holds nothing any more, as that of a workspace that is gone, or of a killed server.
+func (c *cleaning) vacate(ctx context.Context, base *tree) error {
+	lock, err := filelock.Wait(ctx, filepath.Join(base.path, "lock"), filelock.Alone)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return vacate(base)
 }
 
 // servers removes the directories of servers that are gone.
@@ -187,6 +237,10 @@ func (c *cleaning) servers(ctx context.Context, base *tree) error {
 	})
 }
 
+func (c *cleaning) wants(e historyEntry) bool {
+	return c.only == nil || slices.ContainsFunc(c.only, func(half recordedWith) bool { return entryKey(half.Entry) == entryKey(e.String()) })
+}
+
 // history drops what the entries keep; of a workspace that is gone, the entries.
 func (c *cleaning) history(ctx context.Context, base *tree) error {
 	h, err := openHistory(base)
@@ -199,8 +253,11 @@ func (c *cleaning) history(ctx context.Context, base *tree) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.state != "" && !c.done.Gone {
+		if e.state != "" && !c.done.Gone || !c.wants(e) {
 			continue
+		}
+		if r, err := h.readEntry(e); err == nil && r.With != nil && e.state == "" {
+			c.halves = append(c.halves, *r.With)
 		}
 		dir, err := h.sub(e.String())
 		if err != nil {

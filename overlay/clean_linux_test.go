@@ -116,3 +116,97 @@ func TestCleanGone(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// TestCleanBeside: of a workspace that is gone, its place of layers beside it goes, too: nobody looks for it there.
+func TestCleanBeside(t *testing.T) {
+	f := emptyFixture(t, t.TempDir())
+	f.state = filepath.Join(otherFilesystem(t, f.base), "state")
+	f.host("echo 1 > a")
+	var err error
+	if f.Workspace, err = Open(f.dir, f.state, Defaults()); err != nil {
+		t.Fatal(err)
+	}
+	beside := f.scratch.base.path
+	// A server that was killed before anything landed.
+	f.scratch.leave()
+	if all, err := Clean(context.Background(), CleanOptions{StateDir: f.state, Workspace: f.dir, Scratch: true}); err != nil || len(all) != 1 || all[0].Servers != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, err := os.Lstat(beside); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left of a killed server: %v", beside, err)
+	}
+	if f.Workspace, err = Open(f.dir, f.state, Defaults()); err != nil {
+		t.Fatal(err)
+	}
+	if beside != besidePlace(f.dir) {
+		t.Fatalf("the layers are in %s", beside)
+	}
+	f.landed("echo 2 > a", "")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.clean(CleanOptions{Workspace: f.dir, History: true})
+	if _, err := os.Stat(filepath.Join(beside, historyName)); err != nil {
+		t.Errorf("what the history says of a workspace that is there: %v", err)
+	}
+	if err := os.RemoveAll(f.dir); err != nil {
+		t.Fatal(err)
+	}
+	f.clean(CleanOptions{History: true, DryRun: true})
+	if _, err := os.Stat(beside); err != nil {
+		t.Errorf("a dry run removed it: %v", err)
+	}
+	f.clean(CleanOptions{History: true})
+	if _, err := os.Lstat(beside); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", beside, err)
+	}
+}
+
+// TestCleanBothHalves: a landing that was one with one in a git directory elsewhere goes whole.
+func TestCleanBothHalves(t *testing.T) {
+	f := linked(t, t.TempDir())
+	f.inGit("echo 2 > f; git commit -qam two", "")
+	git := filepath.Join(f.base, "main", ".git")
+	for _, dryRun := range []bool{true, false} {
+		all, err := Clean(context.Background(), CleanOptions{StateDir: f.state, Workspace: f.dir, History: true, DryRun: dryRun})
+		want := []Cleaned{{Workspace: f.dir, Runs: 1}, {Workspace: git, Runs: 1}}
+		if d := cmp.Diff(want, all, cmpopts.IgnoreFields(Cleaned{}, "History")); d != "" || err != nil {
+			t.Errorf("dry run %v: %v %s", dryRun, err, d)
+		}
+	}
+	all, err := Clean(context.Background(), CleanOptions{StateDir: f.state, History: true})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, one := range all {
+		if one.History > 0 || one.Runs > 0 {
+			t.Errorf("left: %+v", one)
+		}
+	}
+	var notKept *NotKeptError
+	if _, err := f.Undo(context.Background(), ""); !errors.As(err, &notKept) {
+		t.Errorf("undo of what was cleaned: %v", err)
+	}
+}
+
+// TestCleanHalfOnly: the landings of another workspace in the same git directory stay.
+func TestCleanHalfOnly(t *testing.T) {
+	f := linked(t, t.TempDir())
+	f.inGit("echo 2 > f; git commit -qam two", "")
+	f.host("git -C ../main worktree add -q ../other other")
+	other := *f
+	other.dir = filepath.Join(f.base, "other")
+	var err error
+	if other.Workspace, err = Open(other.dir, f.state, Defaults()); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Workspace.Close()
+	other.inGit("echo 3 > f; git commit -qam three", "")
+	if _, err := Clean(context.Background(), CleanOptions{StateDir: f.state, Workspace: f.dir, History: true}); err != nil {
+		t.Error(err)
+	}
+	if _, err := other.Undo(context.Background(), ""); err != nil {
+		t.Errorf("the other worktree's can't be taken back: %v", err)
+	}
+	other.host("grep -qx 1 f")
+}

@@ -230,30 +230,35 @@ func (s *scratch) close() error {
 	if !s.own {
 		return nil
 	}
-	names, err := s.base.list("")
+	return vacate(s.base)
+}
+
+// vacate removes a place of layers that nobody needs: there is no server, nothing waits for review, and no landing is
+// remembered. The place's lock is held.
+func vacate(base *tree) error {
+	names, err := base.list("")
 	if err != nil {
 		return err
 	}
-	if slices.Contains(names, waitingName) {
-		if err := unix.Unlinkat(s.base.fd, waitingName, unix.AT_REMOVEDIR); err == unix.ENOTEMPTY {
-			return nil
-		} else if err != nil {
-			return s.base.fail("remove", waitingName, err)
-		}
-		names = slices.DeleteFunc(names, func(n string) bool { return n == waitingName })
-	}
 	for _, n := range names {
-		if n != "lock" && n != ".gitignore" {
+		if !slices.Contains([]string{waitingName, historyName, "lock", ".gitignore"}, n) {
 			return nil
 		}
 	}
-	for _, n := range names {
-		if err := unix.Unlinkat(s.base.fd, n, 0); err != nil {
-			return s.base.fail("remove", n, err)
+	for _, n := range []string{waitingName, historyName} {
+		if err := unix.Unlinkat(base.fd, n, unix.AT_REMOVEDIR); err == unix.ENOTEMPTY {
+			return nil
+		} else if err != nil && err != unix.ENOENT {
+			return base.fail("remove", n, err)
 		}
 	}
-	if err := unix.Rmdir(s.base.path); err != nil && err != unix.ENOTEMPTY {
-		return s.base.fail("remove", "", err)
+	for _, n := range []string{".gitignore", "lock"} {
+		if err := unix.Unlinkat(base.fd, n, 0); err != nil && err != unix.ENOENT {
+			return base.fail("remove", n, err)
+		}
+	}
+	if err := unix.Rmdir(base.path); err != nil && err != unix.ENOTEMPTY {
+		return base.fail("remove", "", err)
 	}
 	return nil
 }

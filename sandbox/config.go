@@ -59,8 +59,10 @@ func (c Config) Validate() error {
 	}
 	for _, p := range c.Read {
 		switch clean := filepath.Clean(p); {
-		case !filepath.IsAbs(p) || strings.ContainsRune(p, 0):
-			wrong("read", "%q is not an absolute path", p)
+		case strings.ContainsRune(p, 0):
+			wrong("read", "%q is not a path", p)
+		case !filepath.IsAbs(p):
+			wrong("read", "%q is not an absolute path; write it from \"/\" on, or from \"~/\", which is your home directory", p)
 		case clean == "/":
 			wrong("read", "%q is the whole host; name what runs need", p)
 		case under(clean, "/proc") || under(clean, "/dev") || under(clean, "/sys"):

@@ -18,7 +18,7 @@ func TestConfigValidate(t *testing.T) {
 		want string
 	}{
 		{func(c *Config) { c.Backend = "x" }, `sandbox.backend: "x" is not one of auto, native, bwrap, direct`},
-		{func(c *Config) { c.Read = []string{"data"} }, `sandbox.read: "data" is not an absolute path`},
+		{func(c *Config) { c.Read = []string{"data"} }, `sandbox.read: "data" is not an absolute path; write it from "/" on, or from "~/", which is your home directory`},
 		{func(c *Config) { c.Read = []string{"/usr/.."} }, `sandbox.read: "/usr/.." is the whole host; name what runs need`},
 		{func(c *Config) { c.Read = []string{"/proc/1"} }, `sandbox.read: "/proc/1" can't be shown; a run has its own /proc and /dev, and no /sys`},
 		{func(c *Config) { c.Hide = []string{""} }, `sandbox.hide: "" is not a glob`},

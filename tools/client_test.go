@@ -56,7 +56,7 @@ func textOf(t *testing.T, r *mcp.CallToolResult) string {
 }
 
 // versions are those with and without a handshake.
-var versions = []string{"2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"}
+var versions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
 
 func TestAnotherClient(t *testing.T) {
 	for _, version := range versions {
