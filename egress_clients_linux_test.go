@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -242,7 +243,14 @@ func egressRunner(t *testing.T, s *egressServers, backend, more string) (runner 
 	if err := egressHere(t, backend); err != nil {
 		lacksForEgress(t, err)
 	}
-	config := fmt.Sprintf(`[sandbox]
+	runner, state, workspace = configuredRunner(t, s.config(backend, more), func(*settings) {})
+	s.fill(t, workspace)
+	return runner, state, workspace
+}
+
+// config allows the servers by name.
+func (s *egressServers) config(backend, more string) string {
+	return fmt.Sprintf(`[sandbox]
 backend = %q
 [network]
 mode = "allowlist"
@@ -250,7 +258,11 @@ allow = ["web.test:%d", "web.test:%d", "git.test:%d", "git.test:%d", "db.test:%d
 private = ["%[7]s/32"]
 resolve = {"web.test" = "%[7]s", "git.test" = "%[7]s", "db.test" = "%[7]s", "other.test" = "%[7]s"}
 %[8]s`, backend, s.ports["https"], s.ports["http"], s.ports["ssh"], s.ports["git"], s.ports["postgres"], s.addr, more)
-	runner, state, workspace = configuredRunner(t, config, func(*settings) {})
+}
+
+// fill puts what the clients need into a workspace.
+func (s *egressServers) fill(t *testing.T, workspace string) {
+	t.Helper()
 	for name, content := range egressFiles {
 		writeIn(t, workspace, name, content, 0o644)
 	}
@@ -258,7 +270,6 @@ resolve = {"web.test" = "%[7]s", "git.test" = "%[7]s", "db.test" = "%[7]s", "oth
 	writeIn(t, workspace, "known_hosts", string(s.known), 0o644)
 	writeIn(t, workspace, "id", string(s.key), 0o600)
 	copyEgressClient(t, workspace)
-	return runner, state, workspace
 }
 
 // egressHere tries to build the way out of a run.
@@ -268,10 +279,10 @@ func egressHere(t *testing.T, backend string) error {
 		return err
 	}
 	defer b.Close()
-	_, err = b.(interface {
-		ProbeEgress(context.Context) (bool, error)
+	form, err := b.(interface {
+		ProbeEgress(context.Context) (sandbox.EgressForm, error)
 	}).ProbeEgress(t.Context())
-	return err
+	return errors.Join(err, form.Unredirected)
 }
 
 // copyEgressClient puts the program that is [egressClient] into a workspace.
@@ -293,14 +304,8 @@ func copyEgressClient(t *testing.T, workspace string) {
 // do has a run execute a command, and looks for a pattern in its output and for what it was refused.
 func (s *egressServers) do(t *testing.T, runner tools.Runner, command, want string, denied []string) {
 	t.Helper()
-	port := func(name string) string { return fmt.Sprint(s.ports[name]) }
-	command = strings.NewReplacer(
-		"$SSHPORT", port("ssh"), "$HTTPS", port("https"), "$HTTP", port("http"), "$GIT", port("git"), "$REPO", s.repo, "$LOGIN", s.user,
-		"$SSH", "ssh -F none -i $PWD/id -o UserKnownHostsFile=$PWD/known_hosts -o StrictHostKeyChecking=yes -o BatchMode=yes",
-		"$DB", "port="+port("postgres")+" user=airlock dbname=postgres sslmode=verify-full sslrootcert=ca.pem",
-	).Replace(command)
 	start := time.Now()
-	result, err := runner.Run(t.Context(), tools.Request{Tool: "run_shell", Command: command, Timeout: 10 * time.Minute}, nil)
+	result, err := runner.Run(t.Context(), tools.Request{Tool: "run_shell", Command: s.command(command), Timeout: 10 * time.Minute}, nil)
 	if err != nil || result.Status != tools.StatusExited || !regexp.MustCompile(want).MatchString(result.Output) {
 		t.Fatalf("%v, no match for %q in\n%s", err, want, result.Text())
 	}
@@ -308,4 +313,14 @@ func (s *egressServers) do(t *testing.T, runner tools.Runner, command, want stri
 		t.Errorf("refused %q, want %q", result.Network.Denied, denied)
 	}
 	t.Log(time.Since(start).Round(time.Millisecond))
+}
+
+// command is a command of the clients with the ports that the servers have.
+func (s *egressServers) command(command string) string {
+	port := func(name string) string { return fmt.Sprint(s.ports[name]) }
+	return strings.NewReplacer(
+		"$SSHPORT", port("ssh"), "$HTTPS", port("https"), "$HTTP", port("http"), "$GIT", port("git"), "$REPO", s.repo, "$LOGIN", s.user,
+		"$SSH", "ssh -F none -i $PWD/id -o UserKnownHostsFile=$PWD/known_hosts -o StrictHostKeyChecking=yes -o BatchMode=yes",
+		"$DB", "port="+port("postgres")+" user=airlock dbname=postgres sslmode=verify-full sslrootcert=ca.pem",
+	).Replace(command)
 }

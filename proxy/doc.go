@@ -2,9 +2,9 @@
 //
 // A run has a network namespace of its own, with no interface to anywhere; that is package sandbox's to
 // hold. What is here gets the listening sockets of that namespace. The run's connections arrive there by
-// a redirect that programs don't notice, its DNS queries at a resolver that asks nobody, and programs
-// that were told of a proxy find one that speaks HTTP and SOCKS5. Each destination is judged by a policy,
-// and dialled from the host.
+// a redirect that programs don't notice, or where the kernel can't redirect at a listener for each name
+// and port; its DNS queries at a resolver that asks nobody; and programs that were told of a proxy find
+// one that speaks HTTP and SOCKS5. Each destination is judged by a policy, and dialled from the host.
 //
 // # What an attacker controls
 //

@@ -16,6 +16,9 @@ type Gateway struct {
 	dialer *dialer
 	slots  chan struct{} // connections of all runs
 	each   int           // how many of them one run may have
+
+	listening     chan struct{} // listeners of all runs, where connections are not redirected
+	listeningEach int           // how many of them one run may have
 }
 
 // NewGateway makes the gateway of a configuration, or returns what [Config.Validate] does. lookup
@@ -28,10 +31,14 @@ func NewGateway(c Config, lookup Lookup) (*Gateway, error) {
 	if lookup == nil {
 		lookup = hostLookup
 	}
-	all, each := connectionLimits(descriptorLimit())
-	return &Gateway{policy: policy, slots: make(chan struct{}, all), each: each, dialer: &dialer{
-		policy: policy, lookup: lookup, upstream: newUpstream(c.Upstream), own: ownAddresses, connect: connectDirect,
-	}}, nil
+	descriptors := descriptorLimit()
+	all, each := connectionLimits(descriptors)
+	listening, listeningEach := listenerLimits(descriptors)
+	return &Gateway{
+		policy: policy, slots: make(chan struct{}, all), each: each,
+		listening: make(chan struct{}, listening), listeningEach: listeningEach,
+		dialer: &dialer{policy: policy, lookup: lookup, upstream: newUpstream(c.Upstream), own: ownAddresses, connect: connectDirect},
+	}, nil
 }
 
 // Policy is what the gateway decides by.
@@ -43,6 +50,9 @@ type Listeners struct {
 	// Redirected get every connection that the run opens to an address that is not its own loopback's,
 	// wherever it goes.
 	Redirected []net.Listener
+	// Listen, where connections can't be redirected, opens a listener at any address and port of the namespace. It
+	// is asked for those of the names that the run looks up, and of the addresses that the policy lists.
+	Listen func(netip.AddrPort) (net.Listener, error)
 	// Proxy gets the connections of programs that were told of a proxy: HTTP or SOCKS5.
 	Proxy net.Listener
 	// Queries and QueryStream get the run's DNS queries, by UDP and by TCP.
@@ -77,6 +87,8 @@ type Session struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
+	listeners listeners // where nothing is redirected
+
 	mu    sync.Mutex
 	taken int // slots
 	open  map[net.Conn]bool
@@ -89,6 +101,10 @@ func (g *Gateway) Serve(l Listeners) *Session {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, ln := range l.Redirected {
 		s.accept(ln, s.forward)
+	}
+	if l.Listen != nil {
+		s.listeners.open = l.Listen
+		s.listenAtAddresses()
 	}
 	if l.Proxy != nil {
 		s.accept(l.Proxy, s.front())
@@ -115,6 +131,7 @@ func (s *Session) Close() {
 	}
 	s.mu.Unlock()
 	s.work.Wait()
+	s.listeners.release(s.gateway)
 }
 
 // Denied returns the destinations that the run was refused, each once, and how many refusals there were
@@ -125,6 +142,12 @@ func (s *Session) ended() bool { return s.ctx.Err() != nil }
 
 // accept serves the connections of a listener until the session is closed.
 func (s *Session) accept(ln net.Listener, serve func(context.Context, net.Conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended() {
+		ln.Close()
+		return
+	}
 	s.close = append(s.close, ln.Close)
 	s.work.Go(func() {
 		for {
