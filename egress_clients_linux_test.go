@@ -104,6 +104,15 @@ var egressClients = []struct {
 		`hello by 100000\n(.*\n)*refused`, nil,
 	},
 	{
+		// The same server by its address, and TLS asks it for another host: after PostgreSQL's request for TLS.
+		"psql, another server name",
+		[]string{"psql"},
+		`at=$(getent ahostsv4 db.test | cut -d' ' -f1 | head -1); psql "host=db.test hostaddr=$at $DB" -Atc "select 'hello by ' || 1"; psql "host=other.test hostaddr=$at $DB sslmode=require sslsni=0" -Atc "select 'hello by ' || 2"
+psql "host=other.test hostaddr=$at $DB sslmode=require" -Atc "select 'hello by ' || 3" || echo refused`,
+		`hello by 1\nhello by 2\n(.*\n)*refused`,
+		[]string{"db.test:5432"},
+	},
+	{
 		"libpq in python (psycopg2)",
 		[]string{"/usr/bin/python3"},
 		`/usr/bin/python3 -c "import psycopg2; c = psycopg2.connect('host=db.test $DB').cursor(); c.execute('select sum(i) from generate_series(1, 1000) i'); print('hello by', c.fetchone()[0])

@@ -237,36 +237,43 @@ func (s *Session) dial(ctx context.Context, host string, port int) (net.Conn, er
 // not contradict.
 func (s *Session) carry(client, server net.Conn, host string, port int) {
 	defer s.untrack(server)
-	err := relay(client, server, func(first []byte) error { return s.checkName(first, host, port) })
+	err := relay(client, server, func(first []byte) (int, error) { return s.checkName(first, host, port) })
 	s.denials.note(err)
 }
 
 // checkName compares the server name of a TLS client with the host that it connected to. One name on
 // many others' address would else reach them all. A client that connected to an address may name what
-// the policy allows by name.
-func (s *Session) checkName(first []byte, host string, port int) error {
-	name, err := serverName(first)
+// the policy allows by name. With errIncomplete, pass is what can go on before more is seen.
+func (s *Session) checkName(first []byte, host string, port int) (pass int, err error) {
+	pass, more, err := withoutPlainRequests(first)
+	if more {
+		return pass, errIncomplete
+	}
+	name := ""
+	if err == nil {
+		name, err = serverName(first[pass:])
+	}
 	if errors.Is(err, errIncomplete) {
-		return err
+		return pass, err
 	}
 	host = s.names.host(host)
 	if err != nil {
-		return &DeniedError{Host: spelled(host), Port: port, Reason: err.Error()}
+		return 0, &DeniedError{Host: spelled(host), Port: port, Reason: err.Error()}
 	}
 	if name == "" {
-		return nil
+		return 0, nil
 	}
 	asked, err := CanonicalHost(name)
 	if err == nil {
 		want, _ := CanonicalHost(host)
 		if asked == want {
-			return nil
+			return 0, nil
 		}
 		if isAddress(want) && s.gateway.policy.Decide(asked, port).Allow {
-			return nil
+			return 0, nil
 		}
 	}
-	return &DeniedError{Host: spelled(host), Port: port, Reason: "TLS asks for another host there, " + spelled(name)}
+	return 0, &DeniedError{Host: spelled(host), Port: port, Reason: "TLS asks for another host there, " + spelled(name)}
 }
 
 // hostLookup asks the host's resolver.
