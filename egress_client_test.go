@@ -46,6 +46,7 @@ func egressGet(authority string, addresses []string) error {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
 	client := http.Client{Transport: &http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 	}}
 	for _, address := range addresses {

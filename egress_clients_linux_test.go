@@ -183,6 +183,19 @@ print('100 frames')
 `,
 }
 
+// variablesCommand has programs go by the proxy that airlock tells them of, in either case of the variables. What is refused they
+// learn with the reason.
+const variablesCommand = `
+curl -sS --cacert ca.pem https://web.test:$HTTPS/curl
+curl -sS http://web.test:$HTTP/plain
+curl -sS --proxy "$ALL_PROXY" --cacert ca.pem https://web.test:$HTTPS/socks
+/usr/bin/python3 get.py https://web.test:$HTTPS/python
+NODE_USE_ENV_PROXY=1 NODE_EXTRA_CA_CERTS=ca.pem node -e "fetch('https://web.test:$HTTPS/node').then(r => r.text()).then(console.log)"
+./egress-client get ca.pem https://web.test:$HTTPS/go https://other.test:$HTTPS/
+curl -sS https://other.test:$HTTPS/
+curl -si http://other.test:$HTTP/ | head -1
+`
+
 // everywhere are the clients that are played with every backend. Of the others one is enough: the way out is init's,
 // and the same.
 var everywhere = []string{"curl, https", "Go, its own resolver", "git, host:path", "psql, verify-full"}
@@ -213,6 +226,21 @@ func TestEgressClients(t *testing.T) {
 			}
 			t.Run("WebSocket, by the proxy", func(t *testing.T) {
 				servers.do(t, runner, `/usr/bin/python3 socket_client.py web.test $HTTP $http_proxy`, `^100 frames`, nil)
+			})
+			t.Run("by the variables, as they are", func(t *testing.T) {
+				servers.do(t, runner, variablesCommand, `^hello by /curl
+hello by /plain
+hello by /socks
+hello by /python
+
+hello by /node
+
+hello by /go
+refused: .*airlock: other.test:\d+ is refused: not in network.allow
+curl: .*403
+HTTP/1.1 403 airlock: other.test:\d+ is refused: not in network.allow`, []string{
+					fmt.Sprintf("other.test:%d", servers.ports["https"]), fmt.Sprintf("other.test:%d", servers.ports["http"]),
+				})
 			})
 			if entries, err := os.ReadDir(ws); err != nil || len(entries) != len(egressFiles)+4 {
 				t.Errorf("the workspace has %v, %v", entries, err)

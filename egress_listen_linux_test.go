@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -65,11 +67,15 @@ func TestEgressClientsWithoutNftables(t *testing.T) {
 				lacksForEgress(t, err)
 			}
 			ws, home := t.TempDir(), t.TempDir()
+			trap := startTrap(t)
 			servers.fill(t, ws)
 			config := writeIn(t, home, "config.toml", servers.config(backend, ""), 0o600)
 			airlock := func(args ...string) *exec.Cmd {
 				cmd := exec.Command("without-nftables", append([]string{"airlock"}, append(args, "--workspace", ws, "--config", config)...)...)
 				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state")}
+				for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"} {
+					cmd.Env = append(cmd.Env, name+"="+trap.address)
+				}
 				return cmd
 			}
 			var log bytes.Buffer
@@ -125,6 +131,51 @@ func TestEgressClientsWithoutNftables(t *testing.T) {
 			if err != nil || !strings.Contains(string(said), "connections are taken by listeners, since nf_tables can't be had (protocol not supported)") {
 				t.Errorf("doctor: %v\n%s", err, said)
 			}
+			if !strings.Contains(string(said), "_proxy is set on this host, and not used") {
+				t.Errorf("doctor does not speak of the host's proxy:\n%s", said)
+			}
+			trap.wantUnused(t)
 		})
+	}
+}
+
+// trap is a proxy that the host's variables name and that nobody may ask: network.upstream alone says what is asked.
+type trap struct {
+	address string
+	asked   atomic.Int64
+}
+
+func startTrap(t *testing.T) *trap {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	p := &trap{address: "http://" + l.Addr().String()}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.asked.Add(1)
+			conn.Close()
+		}
+	}()
+	return p
+}
+
+// wantUnused wants that nobody has asked it, and asks it itself as the control.
+func (p *trap) wantUnused(t *testing.T) {
+	t.Helper()
+	if n := p.asked.Load(); n != 0 {
+		t.Errorf("the host's proxy was asked %d times", n)
+	}
+	curl := exec.Command("curl", "-sm10", "http://web.test/")
+	curl.Env = []string{"http_proxy=" + p.address}
+	_ = curl.Run()
+	if p.asked.Load() == 0 {
+		t.Error("control: the host's proxy does not hear who asks it")
 	}
 }
