@@ -77,6 +77,9 @@ func moveAll(to, from net.Conn) error {
 			return err
 		}
 	}
+	if done, err := splice(below(to), from); done {
+		return err
+	}
 	_, err := io.Copy(below(to), from)
 	return err
 }
