@@ -14,7 +14,7 @@ const splicePipe = 1 << 20
 
 // splice has the kernel move bytes from one socket to another until the first ends; not done if that could not be begun. It is what
 // io.Copy does, but that it tells Go's scheduler nothing of its calls: none of them waits, and each takes long enough for the
-// scheduler to be at the work of finding another thread for what else there might be, again and again. That was a quarter of what a
+// scheduler to be at the work of finding another thread for what else there might be, again and again. That was a fifth of what a
 // relay took of the processor.
 func splice(to, from net.Conn) (done bool, err error) {
 	source, sink := rawOf(from), rawOf(to)
