@@ -9,11 +9,13 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"airlock/internal/units"
 	"airlock/overlay"
+	"airlock/proxy"
 	"airlock/sandbox"
 )
 
@@ -118,15 +120,19 @@ type check struct {
 	Mend    string `json:"mend,omitempty"`
 }
 
-// checkEgress judges what a probe of the network met; ipv6 tells whether it redirects IPv6 too.
-func checkEgress(ipv6 bool, err error, s settings, environ []string) check {
+// checkEgress judges what a probe of the network met.
+func checkEgress(form sandbox.EgressForm, err error, s settings, environ []string) check {
 	c := check{Name: "network", Promise: "runs reach the hosts that network allows", OK: err == nil}
 	if err != nil {
 		c.Detail, c.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 		return c
 	}
 	c.Detail = "connections and names are redirected (nf_tables)"
-	if !ipv6 {
+	if form.Unredirected != nil {
+		c.Detail = listenersDetail(form.Unredirected, s)
+		c.Mend = "load the kernel modules nf_tables and nft_redir, or allow them in this container, and runs reach every port and can bind every port"
+	}
+	if !form.IPv6 {
 		// Names are reached all the same: it is airlock that dials, with what the host has.
 		c.Detail += "; connections that a run opens to IPv6 addresses are refused, since this kernel has no IPv6, or no NAT for it"
 	}
@@ -155,6 +161,24 @@ func checkState(state string) (check, bool) {
 		Detail: state + " is on a filesystem that is mounted noexec: runs can't execute the programs of environments, nor load their compiled modules",
 		Mend:   "set XDG_STATE_HOME to a directory on a filesystem without noexec, or mount that one without (mount -o remount,exec)",
 	}, true
+}
+
+// listenersDetail says how runs reach hosts where nothing can be redirected, and what they can't do then.
+func listenersDetail(why error, s settings) string {
+	text := fmt.Sprintf("names are redirected, and connections are taken by listeners, since nf_tables can't be had (%v): "+
+		"programs that use no proxy reach the ports that network.allow names", why)
+	ports := []string{"53"}
+	if policy, err := proxy.NewPolicy(s.Network); err == nil {
+		for _, port := range policy.AllPorts() {
+			if port != 53 {
+				ports = append(ports, strconv.Itoa(port))
+			}
+		}
+	}
+	if s.Network.Mode == "deny" {
+		return text // no run has any of them
+	}
+	return text + "; a run can't bind these on the wildcard address (0.0.0.0) once it has looked up such a host, only on 127.0.0.1: " + strings.Join(ports, ", ")
 }
 
 // diagnoseTime is the longest that looking at a host may take, and probeTime the longest of trying one backend.
@@ -192,10 +216,10 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 	if err == nil {
 		d.Backend, d.Held = backend.Name(), backend.Held()
 		if b, ok := backend.(interface {
-			ProbeEgress(context.Context) (ipv6 bool, err error)
+			ProbeEgress(context.Context) (sandbox.EgressForm, error)
 		}); ok {
-			ipv6, probeErr := b.ProbeEgress(ctx)
-			c := checkEgress(ipv6, probeErr, s, environ)
+			form, probeErr := b.ProbeEgress(ctx)
+			c := checkEgress(form, probeErr, s, environ)
 			d.Checks = append(d.Checks, c)
 			if !c.OK && s.Network.Mode != "deny" {
 				err = errors.New(c.Detail)

@@ -11,25 +11,32 @@ import (
 func TestCheckEgress(t *testing.T) {
 	failed := &sandbox.SetupError{Op: "redirect the run's connections", Err: errors.New("no"), Hint: "load nf_tables"}
 	const redirected = "connections and names are redirected (nf_tables)"
+	both, four := sandbox.EgressForm{IPv6: true}, sandbox.EgressForm{}
+	listeners := sandbox.EgressForm{Unredirected: errors.New("why"), IPv6: true}
+	const byListeners = "names are redirected, and connections are taken by listeners, since nf_tables can't be had (why): programs that use no proxy reach the ports that network.allow names"
+	const mend = "load the kernel modules nf_tables and nft_redir, or allow them in this container, and runs reach every port and can bind every port"
 	for _, tt := range []struct {
-		ipv6           bool
+		form           sandbox.EgressForm
 		err            error
 		mode, upstream string
 		environ        []string
 		want           check
 	}{
-		{true, nil, "deny", "", []string{"HTTPS_PROXY=http://p:1"}, check{OK: true, Detail: redirected}},
-		{true, nil, "allow", "", nil, check{OK: true, Detail: redirected}},
-		{true, nil, "allow", "", []string{"https_proxy=http://p:1"}, check{OK: true, Detail: redirected + "; https_proxy is set on this host, and not used: network.upstream would say so"}},
-		{true, nil, "allow", "http://p:1", []string{"https_proxy=http://p:1"}, check{OK: true, Detail: redirected}},
-		{true, nil, "allow", "name:http://p:1", nil, check{OK: true, Detail: redirected + "; network.upstream is given names, so that it alone knows what addresses are reached"}},
-		{false, nil, "deny", "", nil, check{OK: true, Detail: redirected + "; connections that a run opens to IPv6 addresses are refused, since this kernel has no IPv6, or no NAT for it"}},
-		{false, failed, "allow", "", nil, check{Detail: "sandbox: redirect the run's connections: no", Mend: "load nf_tables"}},
+		{both, nil, "deny", "", []string{"HTTPS_PROXY=http://p:1"}, check{OK: true, Detail: redirected}},
+		{both, nil, "allow", "", nil, check{OK: true, Detail: redirected}},
+		{both, nil, "allow", "", []string{"https_proxy=http://p:1"}, check{OK: true, Detail: redirected + "; https_proxy is set on this host, and not used: network.upstream would say so"}},
+		{both, nil, "allow", "http://p:1", []string{"https_proxy=http://p:1"}, check{OK: true, Detail: redirected}},
+		{both, nil, "allow", "name:http://p:1", nil, check{OK: true, Detail: redirected + "; network.upstream is given names, so that it alone knows what addresses are reached"}},
+		{four, nil, "deny", "", nil, check{OK: true, Detail: redirected + "; connections that a run opens to IPv6 addresses are refused, since this kernel has no IPv6, or no NAT for it"}},
+		{four, failed, "allow", "", nil, check{Detail: "sandbox: redirect the run's connections: no", Mend: "load nf_tables"}},
+		{listeners, nil, "deny", "", nil, check{OK: true, Detail: byListeners, Mend: mend}},
+		{listeners, nil, "allowlist", "", nil, check{OK: true, Mend: mend, Detail: byListeners +
+			"; a run can't bind these on the wildcard address (0.0.0.0) once it has looked up such a host, only on 127.0.0.1: 53, 80, 443, 5432"}},
 	} {
 		var s settings
-		s.Network.Mode, s.Network.Upstream = tt.mode, tt.upstream
+		s.Network.Mode, s.Network.Upstream, s.Network.Allow = tt.mode, tt.upstream, []string{"a.test", "b.test:5432"}
 		tt.want.Name, tt.want.Promise = "network", "runs reach the hosts that network allows"
-		if got := checkEgress(tt.ipv6, tt.err, s, tt.environ); got != tt.want {
+		if got := checkEgress(tt.form, tt.err, s, tt.environ); got != tt.want {
 			t.Errorf("%v, %q, %q, %q: %+v, want %+v", tt.err, tt.mode, tt.upstream, tt.environ, got, tt.want)
 		}
 	}

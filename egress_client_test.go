@@ -46,6 +46,7 @@ func egressGet(authority string, addresses []string) error {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
 	client := http.Client{Transport: &http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 	}}
 	for _, address := range addresses {
@@ -80,8 +81,8 @@ func egressMove(args []string) error {
 	what, addr := flags.Arg(0), flags.Arg(1)
 	results := make([]string, *connections)
 	var opened, done sync.WaitGroup
+	opened.Add(len(results)) // at once: the first may be open before the second has been begun
 	for i := range results {
-		opened.Add(1)
 		done.Go(func() {
 			conn, in, err := egressDial(*by, addr)
 			if err == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -103,6 +104,15 @@ var egressClients = []struct {
 		`hello by 100000\n(.*\n)*refused`, nil,
 	},
 	{
+		// The same server by its address, and TLS asks it for another host: after PostgreSQL's request for TLS.
+		"psql, another server name",
+		[]string{"psql"},
+		`at=$(getent ahostsv4 db.test | cut -d' ' -f1 | head -1); psql "host=db.test hostaddr=$at $DB" -Atc "select 'hello by ' || 1"; psql "host=other.test hostaddr=$at $DB sslmode=require sslsni=0" -Atc "select 'hello by ' || 2"
+psql "host=other.test hostaddr=$at $DB sslmode=require" -Atc "select 'hello by ' || 3" || echo refused`,
+		`hello by 1\nhello by 2\n(.*\n)*refused`,
+		[]string{"db.test:5432"},
+	},
+	{
 		"libpq in python (psycopg2)",
 		[]string{"/usr/bin/python3"},
 		`/usr/bin/python3 -c "import psycopg2; c = psycopg2.connect('host=db.test $DB').cursor(); c.execute('select sum(i) from generate_series(1, 1000) i'); print('hello by', c.fetchone()[0])
@@ -173,6 +183,19 @@ print('100 frames')
 `,
 }
 
+// variablesCommand has programs go by the proxy that airlock tells them of, in either case of the variables. What is refused they
+// learn with the reason.
+const variablesCommand = `
+curl -sS --cacert ca.pem https://web.test:$HTTPS/curl
+curl -sS http://web.test:$HTTP/plain
+curl -sS --proxy "$ALL_PROXY" --cacert ca.pem https://web.test:$HTTPS/socks
+/usr/bin/python3 get.py https://web.test:$HTTPS/python
+NODE_USE_ENV_PROXY=1 NODE_EXTRA_CA_CERTS=ca.pem node -e "fetch('https://web.test:$HTTPS/node').then(r => r.text()).then(console.log)"
+./egress-client get ca.pem https://web.test:$HTTPS/go https://other.test:$HTTPS/
+curl -sS https://other.test:$HTTPS/
+curl -si http://other.test:$HTTP/ | head -1
+`
+
 // everywhere are the clients that are played with every backend. Of the others one is enough: the way out is init's,
 // and the same.
 var everywhere = []string{"curl, https", "Go, its own resolver", "git, host:path", "psql, verify-full"}
@@ -203,6 +226,21 @@ func TestEgressClients(t *testing.T) {
 			}
 			t.Run("WebSocket, by the proxy", func(t *testing.T) {
 				servers.do(t, runner, `/usr/bin/python3 socket_client.py web.test $HTTP $http_proxy`, `^100 frames`, nil)
+			})
+			t.Run("by the variables, as they are", func(t *testing.T) {
+				servers.do(t, runner, variablesCommand, `^hello by /curl
+hello by /plain
+hello by /socks
+hello by /python
+
+hello by /node
+
+hello by /go
+refused: .*airlock: other.test:\d+ is refused: not in network.allow
+curl: .*403
+HTTP/1.1 403 airlock: other.test:\d+ is refused: not in network.allow`, []string{
+					fmt.Sprintf("other.test:%d", servers.ports["https"]), fmt.Sprintf("other.test:%d", servers.ports["http"]),
+				})
 			})
 			if entries, err := os.ReadDir(ws); err != nil || len(entries) != len(egressFiles)+4 {
 				t.Errorf("the workspace has %v, %v", entries, err)
@@ -242,7 +280,14 @@ func egressRunner(t *testing.T, s *egressServers, backend, more string) (runner 
 	if err := egressHere(t, backend); err != nil {
 		lacksForEgress(t, err)
 	}
-	config := fmt.Sprintf(`[sandbox]
+	runner, state, workspace = configuredRunner(t, s.config(backend, more), func(*settings) {})
+	s.fill(t, workspace)
+	return runner, state, workspace
+}
+
+// config allows the servers by name.
+func (s *egressServers) config(backend, more string) string {
+	return fmt.Sprintf(`[sandbox]
 backend = %q
 [network]
 mode = "allowlist"
@@ -250,7 +295,11 @@ allow = ["web.test:%d", "web.test:%d", "git.test:%d", "git.test:%d", "db.test:%d
 private = ["%[7]s/32"]
 resolve = {"web.test" = "%[7]s", "git.test" = "%[7]s", "db.test" = "%[7]s", "other.test" = "%[7]s"}
 %[8]s`, backend, s.ports["https"], s.ports["http"], s.ports["ssh"], s.ports["git"], s.ports["postgres"], s.addr, more)
-	runner, state, workspace = configuredRunner(t, config, func(*settings) {})
+}
+
+// fill puts what the clients need into a workspace.
+func (s *egressServers) fill(t *testing.T, workspace string) {
+	t.Helper()
 	for name, content := range egressFiles {
 		writeIn(t, workspace, name, content, 0o644)
 	}
@@ -258,7 +307,6 @@ resolve = {"web.test" = "%[7]s", "git.test" = "%[7]s", "db.test" = "%[7]s", "oth
 	writeIn(t, workspace, "known_hosts", string(s.known), 0o644)
 	writeIn(t, workspace, "id", string(s.key), 0o600)
 	copyEgressClient(t, workspace)
-	return runner, state, workspace
 }
 
 // egressHere tries to build the way out of a run.
@@ -268,10 +316,10 @@ func egressHere(t *testing.T, backend string) error {
 		return err
 	}
 	defer b.Close()
-	_, err = b.(interface {
-		ProbeEgress(context.Context) (bool, error)
+	form, err := b.(interface {
+		ProbeEgress(context.Context) (sandbox.EgressForm, error)
 	}).ProbeEgress(t.Context())
-	return err
+	return errors.Join(err, form.Unredirected)
 }
 
 // copyEgressClient puts the program that is [egressClient] into a workspace.
@@ -293,14 +341,8 @@ func copyEgressClient(t *testing.T, workspace string) {
 // do has a run execute a command, and looks for a pattern in its output and for what it was refused.
 func (s *egressServers) do(t *testing.T, runner tools.Runner, command, want string, denied []string) {
 	t.Helper()
-	port := func(name string) string { return fmt.Sprint(s.ports[name]) }
-	command = strings.NewReplacer(
-		"$SSHPORT", port("ssh"), "$HTTPS", port("https"), "$HTTP", port("http"), "$GIT", port("git"), "$REPO", s.repo, "$LOGIN", s.user,
-		"$SSH", "ssh -F none -i $PWD/id -o UserKnownHostsFile=$PWD/known_hosts -o StrictHostKeyChecking=yes -o BatchMode=yes",
-		"$DB", "port="+port("postgres")+" user=airlock dbname=postgres sslmode=verify-full sslrootcert=ca.pem",
-	).Replace(command)
 	start := time.Now()
-	result, err := runner.Run(t.Context(), tools.Request{Tool: "run_shell", Command: command, Timeout: 10 * time.Minute}, nil)
+	result, err := runner.Run(t.Context(), tools.Request{Tool: "run_shell", Command: s.command(command), Timeout: 10 * time.Minute}, nil)
 	if err != nil || result.Status != tools.StatusExited || !regexp.MustCompile(want).MatchString(result.Output) {
 		t.Fatalf("%v, no match for %q in\n%s", err, want, result.Text())
 	}
@@ -308,4 +350,14 @@ func (s *egressServers) do(t *testing.T, runner tools.Runner, command, want stri
 		t.Errorf("refused %q, want %q", result.Network.Denied, denied)
 	}
 	t.Log(time.Since(start).Round(time.Millisecond))
+}
+
+// command is a command of the clients with the ports that the servers have.
+func (s *egressServers) command(command string) string {
+	port := func(name string) string { return fmt.Sprint(s.ports[name]) }
+	return strings.NewReplacer(
+		"$SSHPORT", port("ssh"), "$HTTPS", port("https"), "$HTTP", port("http"), "$GIT", port("git"), "$REPO", s.repo, "$LOGIN", s.user,
+		"$SSH", "ssh -F none -i $PWD/id -o UserKnownHostsFile=$PWD/known_hosts -o StrictHostKeyChecking=yes -o BatchMode=yes",
+		"$DB", "port="+port("postgres")+" user=airlock dbname=postgres sslmode=verify-full sslrootcert=ca.pem",
+	).Replace(command)
 }

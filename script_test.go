@@ -20,9 +20,9 @@ import (
 
 // The test binary is the program too, as the command airlock of the scripts. As egress-client it is a Go program that a
 // run executes.
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"airlock": main, "egress-client": egressClient})
-}
+func TestMain(m *testing.M) { testscript.Main(m, testPrograms) }
+
+var testPrograms = map[string]func(){"airlock": main, "egress-client": egressClient}
 
 // require turns the skip of what this host can't do into a failure: -require=userns.
 var require = flag.String("require", "", "comma-separated list of what must not be skipped: userns, bwrap, programs, egress")

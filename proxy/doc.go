@@ -2,9 +2,9 @@
 //
 // A run has a network namespace of its own, with no interface to anywhere; that is package sandbox's to
 // hold. What is here gets the listening sockets of that namespace. The run's connections arrive there by
-// a redirect that programs don't notice, its DNS queries at a resolver that asks nobody, and programs
-// that were told of a proxy find one that speaks HTTP and SOCKS5. Each destination is judged by a policy,
-// and dialled from the host.
+// a redirect that programs don't notice, or where the kernel can't redirect at a listener for each name
+// and port; its DNS queries at a resolver that asks nobody; and programs that were told of a proxy find
+// one that speaks HTTP and SOCKS5. Each destination is judged by a policy, and dialled from the host.
 //
 // # What an attacker controls
 //
@@ -47,7 +47,8 @@
 //   - TLS is not opened. The server name of the first message must be the host that was asked for, where
 //     there is one. What travels inside is not seen: where one address serves many names, as in a content
 //     delivery network, a run can ask an allowed host for another one's content (domain fronting).
-//   - TLS that is begun within another protocol (STARTTLS, PostgreSQL's) is not compared: only the first bytes are read.
+//   - TLS that is begun within another protocol (STARTTLS) is not compared: only the first bytes are read, and what follows
+//     PostgreSQL's request for it.
 //   - A server name that is encrypted (ECH) is not seen either; the outer one is what counts.
 //   - Only TCP goes out, and DNS only as far as the resolver: QUIC and other UDP is refused at once.
 //   - With an upstream that is given names ("name:"), addresses are judged by nobody here.

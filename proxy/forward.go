@@ -13,7 +13,7 @@ func (s *Session) forward(ctx context.Context, conn net.Conn) {
 	if !ok {
 		return
 	}
-	dest, err := originalDestination(tcp)
+	dest, err := s.destination(tcp)
 	if err != nil {
 		reset(conn) // someone connected to the listener itself, which is nothing
 		return
@@ -25,6 +25,14 @@ func (s *Session) forward(ctx context.Context, conn net.Conn) {
 		return
 	}
 	s.carry(conn, server, host, int(dest.Port()))
+}
+
+// destination is where a connection of the run wanted to go.
+func (s *Session) destination(conn *net.TCPConn) (netip.AddrPort, error) {
+	if s.listeners.open == nil {
+		return originalDestination(conn)
+	}
+	return netip.ParseAddrPort(conn.LocalAddr().String())
 }
 
 // isAddress reports whether a canonical host is an address.

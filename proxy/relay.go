@@ -13,9 +13,10 @@ import (
 // closes both. Each direction ends by itself, as TCP's do: who has sent all that it has may go on to
 // read. check, if not nil, sees the first bytes of the client before any of them goes on; it returns
 // errIncomplete to see more of them, and any other error ends the connection. relay returns that error.
+// Together with errIncomplete it says how many of these bytes can go on before.
 //
 // No more than one buffer a direction is held here: a reader that is slow slows its writer down.
-func relay(client, server net.Conn, check func(first []byte) error) error {
+func relay(client, server net.Conn, check func(first []byte) (pass int, err error)) error {
 	r := &relaying{client: client, server: server}
 	var refused error
 	var directions sync.WaitGroup
@@ -76,6 +77,9 @@ func moveAll(to, from net.Conn) error {
 			return err
 		}
 	}
+	if done, err := splice(below(to), from); done {
+		return err
+	}
 	_, err := io.Copy(below(to), from)
 	return err
 }
@@ -99,31 +103,43 @@ func (r *relaying) abort() {
 var errGone = errors.New("the connection ended")
 
 // introduce passes on the first bytes of a client, once check has nothing against them.
-func introduce(client, server net.Conn, check func([]byte) error) error {
+func introduce(client, server net.Conn, check func([]byte) (int, error)) error {
 	var first []byte
+	passed := 0
+	pass := func(end int) error {
+		if end <= passed {
+			return nil
+		}
+		if _, err := server.Write(first[passed:end]); err != nil {
+			return errGone
+		}
+		passed = end
+		return nil
+	}
 	for {
 		buffer := make([]byte, 16<<10)
 		n, err := client.Read(buffer)
 		first = append(first, buffer[:n]...)
 		if n > 0 {
-			switch verdict := check(first); {
+			switch end, verdict := check(first); {
 			case verdict == nil:
-				if _, err := server.Write(first); err != nil {
-					return errGone
-				}
-				return nil
+				return pass(len(first))
 			case !errors.Is(verdict, errIncomplete):
 				return verdict
 			case len(first) > 2*maxHello:
 				return errNotHello
+			default:
+				if err := pass(end); err != nil {
+					return err
+				}
 			}
 		}
 		if errors.Is(err, io.EOF) {
 			// What was begun is not gone on with: it is judged as it is, incomplete.
-			if len(first) > 0 {
+			if len(first) > passed {
 				return errNotHello
 			}
-			return nil // nothing was sent; the other direction goes on
+			return nil // nothing is held back; the other direction goes on
 		}
 		if err != nil {
 			return errGone

@@ -117,6 +117,7 @@ func (s *Session) resolve(q dnsmessage.Question) (dnsmessage.RCode, dnsmessage.R
 	if !ok {
 		return dnsmessage.RCodeServerFailure, nil
 	}
+	s.listenAt(host, addr)
 	return dnsmessage.RCodeSuccess, &dnsmessage.AResource{A: addr.As4()}
 }
 

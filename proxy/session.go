@@ -16,6 +16,9 @@ type Gateway struct {
 	dialer *dialer
 	slots  chan struct{} // connections of all runs
 	each   int           // how many of them one run may have
+
+	listening     chan struct{} // listeners of all runs, where connections are not redirected
+	listeningEach int           // how many of them one run may have
 }
 
 // NewGateway makes the gateway of a configuration, or returns what [Config.Validate] does. lookup
@@ -28,10 +31,14 @@ func NewGateway(c Config, lookup Lookup) (*Gateway, error) {
 	if lookup == nil {
 		lookup = hostLookup
 	}
-	all, each := connectionLimits(descriptorLimit())
-	return &Gateway{policy: policy, slots: make(chan struct{}, all), each: each, dialer: &dialer{
-		policy: policy, lookup: lookup, upstream: newUpstream(c.Upstream), own: ownAddresses, connect: connectDirect,
-	}}, nil
+	descriptors := descriptorLimit()
+	all, each := connectionLimits(descriptors)
+	listening, listeningEach := listenerLimits(descriptors)
+	return &Gateway{
+		policy: policy, slots: make(chan struct{}, all), each: each,
+		listening: make(chan struct{}, listening), listeningEach: listeningEach,
+		dialer: &dialer{policy: policy, lookup: lookup, upstream: newUpstream(c.Upstream), own: ownAddresses, connect: connectDirect},
+	}, nil
 }
 
 // Policy is what the gateway decides by.
@@ -43,6 +50,9 @@ type Listeners struct {
 	// Redirected get every connection that the run opens to an address that is not its own loopback's,
 	// wherever it goes.
 	Redirected []net.Listener
+	// Listen, where connections can't be redirected, opens a listener at any address and port of the namespace. It
+	// is asked for those of the names that the run looks up, and of the addresses that the policy lists.
+	Listen func(netip.AddrPort) (net.Listener, error)
 	// Proxy gets the connections of programs that were told of a proxy: HTTP or SOCKS5.
 	Proxy net.Listener
 	// Queries and QueryStream get the run's DNS queries, by UDP and by TCP.
@@ -78,6 +88,8 @@ type Session struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
+	listeners listeners // where nothing is redirected
+
 	mu    sync.Mutex
 	taken int // slots
 	open  map[net.Conn]bool
@@ -90,6 +102,10 @@ func (g *Gateway) Serve(l Listeners) *Session {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, ln := range l.Redirected {
 		s.accept(ln, s.forward)
+	}
+	if l.Listen != nil {
+		s.listeners.open = l.Listen
+		s.listenAtAddresses()
 	}
 	if l.Proxy != nil {
 		s.accept(l.Proxy, s.front())
@@ -116,6 +132,7 @@ func (s *Session) Close() {
 	}
 	s.mu.Unlock()
 	s.work.Wait()
+	s.listeners.release(s.gateway)
 }
 
 // Denied returns the destinations that the run was refused, each once, and how many refusals there were
@@ -129,6 +146,12 @@ func (s *Session) ended() bool { return s.ctx.Err() != nil }
 
 // accept serves the connections of a listener until the session is closed.
 func (s *Session) accept(ln net.Listener, serve func(context.Context, net.Conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended() {
+		ln.Close()
+		return
+	}
 	s.close = append(s.close, ln.Close)
 	s.work.Go(func() {
 		for {
@@ -221,36 +244,43 @@ func (s *Session) dial(ctx context.Context, host string, port int) (net.Conn, er
 // not contradict.
 func (s *Session) carry(client, server net.Conn, host string, port int) {
 	defer s.untrack(server)
-	err := relay(client, server, func(first []byte) error { return s.checkName(first, host, port) })
+	err := relay(client, server, func(first []byte) (int, error) { return s.checkName(first, host, port) })
 	s.denials.note(err)
 }
 
 // checkName compares the server name of a TLS client with the host that it connected to. One name on
 // many others' address would else reach them all. A client that connected to an address may name what
-// the policy allows by name.
-func (s *Session) checkName(first []byte, host string, port int) error {
-	name, err := serverName(first)
+// the policy allows by name. With errIncomplete, pass is what can go on before more is seen.
+func (s *Session) checkName(first []byte, host string, port int) (pass int, err error) {
+	pass, more, err := withoutPlainRequests(first)
+	if more {
+		return pass, errIncomplete
+	}
+	name := ""
+	if err == nil {
+		name, err = serverName(first[pass:])
+	}
 	if errors.Is(err, errIncomplete) {
-		return err
+		return pass, err
 	}
 	host = s.names.host(host)
 	if err != nil {
-		return &DeniedError{Host: spelled(host), Port: port, Reason: err.Error()}
+		return 0, &DeniedError{Host: spelled(host), Port: port, Reason: err.Error()}
 	}
 	if name == "" {
-		return nil
+		return 0, nil
 	}
 	asked, err := CanonicalHost(name)
 	if err == nil {
 		want, _ := CanonicalHost(host)
 		if asked == want {
-			return nil
+			return 0, nil
 		}
 		if isAddress(want) && s.gateway.policy.Decide(asked, port).Allow {
-			return nil
+			return 0, nil
 		}
 	}
-	return &DeniedError{Host: spelled(host), Port: port, Reason: "TLS asks for another host there, " + spelled(name)}
+	return 0, &DeniedError{Host: spelled(host), Port: port, Reason: "TLS asks for another host there, " + spelled(name)}
 }
 
 // hostLookup asks the host's resolver.

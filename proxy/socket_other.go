@@ -20,4 +20,6 @@ func broken(net.Conn) bool { return false }
 
 func waitSent(net.Conn, time.Duration) {}
 
+func splice(_, _ net.Conn) (done bool, err error) { return false, nil }
+
 func descriptorLimit() int { return 1024 }

@@ -65,7 +65,7 @@ func (*Bubblewrap) Unconfined() bool { return false }
 func (b *Bubblewrap) Probe(ctx context.Context) error { return b.isolating.Probe(ctx) }
 
 // ProbeEgress is [Native.ProbeEgress].
-func (b *Bubblewrap) ProbeEgress(ctx context.Context) (ipv6 bool, err error) {
+func (b *Bubblewrap) ProbeEgress(ctx context.Context) (form EgressForm, err error) {
 	return b.isolating.ProbeEgress(ctx)
 }
 

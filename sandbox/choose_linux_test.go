@@ -119,6 +119,10 @@ func makeCondition(t *testing.T, which string) error {
 			"socket", unix.SYS_SOCKET, 198, unix.EPROTONOSUPPORT,
 			[]condition{argIn(0, unix.AF_NETLINK), argIn(2, unix.NETLINK_NETFILTER)},
 		}},
+		"nf_tables refused": {{
+			"socket", unix.SYS_SOCKET, 198, unix.EPERM,
+			[]condition{argIn(0, unix.AF_NETLINK), argIn(2, unix.NETLINK_NETFILTER)},
+		}},
 	}
 	switch which {
 	case "none":

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 )
 
 // Sockets are what a run's connections and queries arrive at, in the run's own network namespace, with
@@ -11,8 +12,13 @@ import (
 // them but what the caller does with them.
 type Sockets struct {
 	// Redirected get every TCP connection that the run opens to an address other than its loopback's, one
-	// listener for each family that the host has.
+	// listener for each family that the host has. There are none where Listen is.
 	Redirected []net.Listener
+	// Listen opens a listener at any address and port of the run's namespace, in which every address is the run's own.
+	// It is there where connections can't be redirected, Unredirected says why, and may be used as long as the run goes
+	// on. While such a listener is open, the run can't bind its port on the wildcard address.
+	Listen       func(netip.AddrPort) (net.Listener, error)
+	Unredirected error
 	// Proxy listens on the run's loopback, at [Egress].ProxyPort.
 	Proxy net.Listener
 	// Queries and QueryStream are the name server of the run, at [ResolverAddress].
@@ -32,6 +38,27 @@ func (s Sockets) Close() error {
 		errs = append(errs, s.Queries.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// EgressForm is how connections of runs reach their [Sockets] on this host.
+type EgressForm struct {
+	// Unredirected is nil where all are redirected, whatever their port; else it says why the kernel can't do that, and
+	// Sockets.Listen is what there is.
+	Unredirected error
+	// IPv6 tells whether connections to IPv6 addresses arrive too; else they are refused.
+	IPv6 bool
+}
+
+// form tries what sockets can do.
+func (s Sockets) form() EgressForm {
+	if s.Unredirected == nil {
+		return EgressForm{IPv6: len(s.Redirected) > 1}
+	}
+	l, err := s.Listen(netip.AddrPortFrom(netip.MustParseAddr(egressAddress6), 443))
+	if err == nil {
+		l.Close()
+	}
+	return EgressForm{Unredirected: s.Unredirected, IPv6: err == nil}
 }
 
 // Egress is the part of a [Spec] that [NetworkRedirected] needs: the ports of the run's loopback that it

@@ -13,7 +13,8 @@ import (
 
 // The sockets of a run's egress cross from init to the server on a socket of their own, descriptor 6 of
 // init, in one message: its bytes say what each descriptor is. Init makes them before the payload exists
-// and keeps none.
+// and keeps none. Where it can't redirect, two bytes more say so, and more sockets follow as the server asks for
+// them: see egress_listen_linux.go.
 
 // socketKind is what one descriptor is.
 type socketKind byte
@@ -23,16 +24,18 @@ const (
 	socketProxy       socketKind = 'p'
 	socketQueries     socketKind = 'q'
 	socketQueryStream socketKind = 's'
+
+	unredirected socketKind = 'u' // no socket; the byte that follows is the error's number
 )
 
 // maxSockets is more than are ever sent.
 const maxSockets = 8
 
 // openEgress makes the run's network namespace send all that it can to sockets of ours, and sends these
-// to the server.
-func openEgress(e Egress) error {
+// to the server. asked tells whether the server will ask for more.
+func openEgress(e Egress) (asked bool, err error) {
 	if err := addEgressRoutes(); err != nil {
-		return err
+		return false, err
 	}
 	type opened struct {
 		kind socketKind
@@ -64,23 +67,27 @@ func openEgress(e Egress) error {
 			continue
 		}
 		if err != nil {
-			return setupError("open the run's egress at", want.addr.String(), err)
+			return false, setupError("open the run's egress at", want.addr.String(), err)
 		}
 		sockets = append(sockets, opened{want.kind, want.addr.Addr().Is6(), fd})
 	}
 	ipv6, err := redirect(e)
-	if err != nil {
-		return err
+	asked = isUnavailable(err)
+	if err != nil && !asked {
+		return false, err
 	}
 	var kinds []byte
 	var fds []int
 	for _, s := range sockets {
-		if s.ipv6 && !ipv6 {
+		if s.kind == socketRedirected && (asked || s.ipv6 && !ipv6) {
 			continue // nothing would ever arrive at it
 		}
 		kinds, fds = append(kinds, byte(s.kind)), append(fds, s.fd)
 	}
-	return setupError("hand over the run's egress", "", unix.Sendmsg(egressFD, kinds, unix.UnixRights(fds...), nil, 0))
+	if asked {
+		kinds = append(kinds, byte(unredirected), byte(errnoOf(err)))
+	}
+	return asked, setupError("hand over the run's egress", "", unix.Sendmsg(egressFD, kinds, unix.UnixRights(fds...), nil, 0))
 }
 
 func openSocket(how int, addr netip.AddrPort) (int, error) {
@@ -96,6 +103,10 @@ func openSocket(how int, addr netip.AddrPort) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	if inet == unix.AF_INET6 {
+		// For IPv6 a route of our own is not enough to bind an address. This asks for no right.
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1)
+	}
 	if err = unix.Bind(fd, sa); err == nil && how == unix.SOCK_STREAM {
 		err = unix.Listen(fd, unix.SOMAXCONN)
 	}
@@ -109,48 +120,62 @@ func openSocket(how int, addr netip.AddrPort) (int, error) {
 // receiveSockets takes what openEgress sent.
 func receiveSockets(from *os.File) (_ Sockets, err error) {
 	kinds := make([]byte, maxSockets)
-	rights := make([]byte, unix.CmsgSpace(4*maxSockets))
-	raw, err := from.SyscallConn()
+	n, fds, err := receiveDescriptors(from, kinds)
 	if err != nil {
 		return Sockets{}, err
 	}
-	var n, nrights int
-	var failed error
-	err = raw.Read(func(fd uintptr) (done bool) {
-		n, nrights, _, _, failed = unix.Recvmsg(int(fd), kinds, rights, unix.MSG_CMSG_CLOEXEC)
-		return failed != unix.EAGAIN //nolint:errorlint // never wrapped here
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return Sockets{}, os.NewSyscallError("recvmsg", err)
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:nrights])
-	if err != nil {
-		return Sockets{}, err
-	}
-	var fds []int
-	for i := range messages {
-		more, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			return Sockets{}, err
-		}
-		fds = append(fds, more...)
-	}
+	kinds = kinds[:n]
 	var s Sockets
+	if n == len(fds)+2 && socketKind(kinds[n-2]) == unredirected && kinds[n-1] != 0 {
+		s.Unredirected = unix.Errno(kinds[n-1])
+		s.Listen = (&listenersOf{init: from}).listen
+		kinds = kinds[:n-2]
+	}
 	for i, fd := range fds {
 		kind := socketKind(0)
-		if i < n {
+		if i < len(kinds) {
 			kind = socketKind(kinds[i])
 		}
 		err = errors.Join(err, s.add(kind, fd))
 	}
-	if err == nil && (len(fds) != n || s.Proxy == nil || s.Queries == nil || s.QueryStream == nil || len(s.Redirected) == 0) {
-		err = fmt.Errorf("init sent %d sockets of the kinds %q", len(fds), kinds[:n])
+	if err == nil && (len(fds) != len(kinds) || s.Proxy == nil || s.Queries == nil || s.QueryStream == nil || (len(s.Redirected) == 0) != (s.Listen != nil)) {
+		err = fmt.Errorf("init sent %d sockets of the kinds %q", len(fds), kinds)
 	}
 	if err != nil {
 		_ = s.Close()
 		return Sockets{}, err
 	}
 	return s, nil
+}
+
+// receiveDescriptors reads one message into b, and what descriptors came with it.
+func receiveDescriptors(from *os.File, b []byte) (n int, fds []int, err error) {
+	rights := make([]byte, unix.CmsgSpace(4*maxSockets))
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return 0, nil, err
+	}
+	var nrights int
+	var failed error
+	err = raw.Read(func(fd uintptr) (done bool) {
+		n, nrights, _, _, failed = unix.Recvmsg(int(fd), b, rights, unix.MSG_CMSG_CLOEXEC)
+		return failed != unix.EAGAIN //nolint:errorlint // never wrapped here
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return 0, nil, os.NewSyscallError("recvmsg", err)
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:nrights])
+	if err != nil {
+		return 0, nil, err
+	}
+	for i := range messages {
+		more, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return 0, nil, err
+		}
+		fds = append(fds, more...)
+	}
+	return n, fds, nil
 }
 
 // add takes a descriptor over.

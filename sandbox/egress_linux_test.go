@@ -68,19 +68,7 @@ func withEgress(t *testing.T, argv ...string) (Spec, Stdio, *bytes.Buffer) {
 	return spec, Stdio{Output: &out, Attach: func(s Sockets) error {
 		t.Cleanup(func() { s.Close() })
 		for _, l := range append([]net.Listener{s.Proxy, s.QueryStream}, s.Redirected...) {
-			go func() {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					line := make([]byte, 64)
-					_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-					n, _ := c.Read(line)
-					fmt.Fprintf(c, "accepted %s", line[:n])
-					c.Close()
-				}
-			}()
+			go acceptAll(l)
 		}
 		go func() {
 			b := make([]byte, 64)
@@ -94,6 +82,21 @@ func withEgress(t *testing.T, argv ...string) (Spec, Stdio, *bytes.Buffer) {
 		}()
 		return nil
 	}}, &out
+}
+
+// acceptAll answers each connection with the first line that it sent.
+func acceptAll(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		line := make([]byte, 64)
+		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		n, _ := c.Read(line)
+		fmt.Fprintf(c, "accepted %s", line[:n])
+		c.Close()
+	}
 }
 
 // Every connection to anywhere arrives at the server's sockets, on any port, while the run binds the ports
@@ -179,50 +182,10 @@ func TestProbeEgress(t *testing.T) { onEach(t, testProbeEgress) }
 
 func testProbeEgress(t *testing.T, n Backend) {
 	startRun(t, n, testSpec(t, "true"), Stdio{}).Wait() //nolint:errcheck // it is for the skip
-	ipv6, err := isolating(n).ProbeEgress(t.Context())
-	if err != nil {
-		t.Error(err)
+	form, err := isolating(n).ProbeEgress(t.Context())
+	if want := (EgressForm{IPv6: hasIPv6()}); err != nil || form != want {
+		t.Errorf("%+v, %v, want %+v", form, err, want)
 	}
-	if ipv6 != hasIPv6() {
-		t.Errorf("IPv6 is redirected: %t", ipv6)
-	}
-}
-
-// A kernel without nf_tables refuses runs that need a network, with the mend, and no others. The filter returns what
-// such a kernel does.
-func TestEgressWithoutNftables(t *testing.T) {
-	newBackend(t, "bwrap")
-	got := map[string]withoutNftables{}
-	runChild(t, child("TestChildWithoutNftables", "no nf_tables", 0), &got)
-	for _, name := range backendNames {
-		if r := got[name]; r.Plain != "" || r.Op != "redirect the run's connections" ||
-			!strings.Contains(r.Cause, "protocol not supported") || !strings.Contains(r.Hint, "load the kernel modules nf_tables and nft_redir") {
-			t.Errorf("%s: %+v", name, r)
-		}
-	}
-}
-
-// withoutNftables is what a child reports of one backend.
-type withoutNftables struct {
-	Plain           string // why a run without a network is refused
-	Op, Cause, Hint string // and one with a network
-}
-
-func TestChildWithoutNftables(t *testing.T) {
-	inCondition(t, childArgument(t))
-	report := map[string]withoutNftables{}
-	for _, name := range backendNames {
-		b := newBackend(t, name)
-		var r withoutNftables
-		if err := b.Probe(t.Context()); err != nil {
-			r.Plain = err.Error()
-		}
-		if e := new(SetupError); errors.As(probeEgress(t, b), &e) {
-			r.Op, r.Cause, r.Hint = e.Op, e.Err.Error(), e.Hint
-		}
-		report[name] = r
-	}
-	reportToParent(t, report)
 }
 
 // hasIPv6 reports whether this host speaks it. (That it has no NAT for it is not met with here.)
@@ -232,11 +195,6 @@ func hasIPv6() bool {
 		l.Close()
 	}
 	return err == nil
-}
-
-func probeEgress(t *testing.T, b Backend) error {
-	_, err := isolating(b).ProbeEgress(t.Context())
-	return err
 }
 
 // What the rules don't take is refused at once. This is a namespace without any, as a kernel without NAT for IPv6 leaves it.

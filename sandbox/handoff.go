@@ -18,7 +18,8 @@ import (
 //	  │  puts init's pid into the run's cgroup          │
 //	  │                                                 │
 //	  │ ── base {steps, hostname, egress} ────────────▶ │  builds root, /proc, network; sends the
-//	  │                                                 │  sockets of its egress on descriptor 6
+//	  │                                                 │  sockets of its egress on descriptor 6 (and
+//	  │                                                 │  more, if asked: egress_listen_linux.go)
 //	  │                                                 │
 //	  │ ◀─ failed {op, path, errno, text, hint} ─────── │  (and exits), or
 //	  │ ◀─ built ────────────────────────────────────── │  what needs no run stands, and waits for one:

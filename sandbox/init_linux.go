@@ -118,12 +118,17 @@ func layFoundation(control *os.File) (f foundation, err error) {
 	if err := raiseLoopback(); err != nil {
 		return f, err
 	}
+	asked := false
 	if m.Base.Egress != nil {
-		if err := openEgress(*m.Base.Egress); err != nil {
+		if asked, err = openEgress(*m.Base.Egress); err != nil {
 			return f, err
 		}
 	}
-	unix.Close(egressFD)
+	if asked {
+		go openListeners()
+	} else {
+		unix.Close(egressFD)
+	}
 	if f.builder, err = newBuilder(m.Base.Steps); err != nil {
 		return f, err
 	}

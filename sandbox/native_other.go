@@ -33,7 +33,9 @@ func (*Native) Unconfined() bool { return false }
 func (*Native) Probe(context.Context) error { return errNotLinux() }
 
 // ProbeEgress refuses as Probe does.
-func (n *Native) ProbeEgress(ctx context.Context) (ipv6 bool, err error) { return false, n.Probe(ctx) }
+func (n *Native) ProbeEgress(ctx context.Context) (form EgressForm, err error) {
+	return form, n.Probe(ctx)
+}
 
 func (n *Native) probeWithoutOverlay(ctx context.Context) error { return n.Probe(ctx) }
 

@@ -16,18 +16,18 @@ func (n *Native) Probe(ctx context.Context) error {
 	return n.probe(ctx, func(*Spec, *Stdio) {})
 }
 
-// ProbeEgress builds a sandbox whose network is [NetworkRedirected], without an overlay. ipv6 tells whether connections to
-// IPv6 addresses are redirected too; else they are refused.
-func (n *Native) ProbeEgress(ctx context.Context) (ipv6 bool, err error) {
+// ProbeEgress builds a sandbox whose network is [NetworkRedirected], without an overlay, and says how its connections are
+// taken.
+func (n *Native) ProbeEgress(ctx context.Context) (form EgressForm, err error) {
 	err = n.probe(ctx, func(spec *Spec, stdio *Stdio) {
 		bindWorkspace(spec)
 		spec.Network, spec.Egress = NetworkRedirected, Egress{RedirectPort: 61000, ProxyPort: 61001}
 		stdio.Attach = func(s Sockets) error {
-			ipv6 = len(s.Redirected) > 1
+			form = s.form()
 			return s.Close()
 		}
 	})
-	return ipv6, err
+	return form, err
 }
 
 // probeWithoutOverlay implements probed.

@@ -104,7 +104,7 @@ const (
 	// NetworkNone is a namespace of its own with a loopback interface and nothing else.
 	NetworkNone Network = "none"
 	// NetworkRedirected is a namespace of its own too, in which every connection to anywhere else, and every
-	// DNS query, arrives at a socket that [Stdio].Attach gets.
+	// DNS query, arrives at a socket that [Stdio].Attach gets, or is refused.
 	NetworkRedirected Network = "redirected"
 	// NetworkHost is the host's own network; only the direct backend takes it.
 	NetworkHost Network = "host"

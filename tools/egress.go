@@ -46,7 +46,7 @@ func choosePorts() sandbox.Egress {
 // attach puts the run's sockets in the gateway's hands.
 func (e *egress) attach(s sandbox.Sockets) error {
 	e.session = e.gateway.Serve(proxy.Listeners{
-		Redirected: s.Redirected, Proxy: s.Proxy, Queries: s.Queries, QueryStream: s.QueryStream,
+		Redirected: s.Redirected, Listen: s.Listen, Proxy: s.Proxy, Queries: s.Queries, QueryStream: s.QueryStream,
 	})
 	return nil
 }
