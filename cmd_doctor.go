@@ -65,18 +65,18 @@ if they are not.
 
 // diagnosis is what doctor says of a host.
 type diagnosis struct {
-	Possible bool              `json:"runs_possible"`
-	Backend  string            `json:"backend"`
-	Why      string            `json:"backend_why,omitempty"`      // what speaks for it, as the end of a sentence
-	Refused  []refused         `json:"backends_refused,omitempty"` // those that do not work here and were tried before
-	Through  bool              `json:"written_directly,omitempty"` // sandboxed runs write to the workspace itself
-	Cause    string            `json:"cause,omitempty"`            // why runs are not possible
-	Mend     string            `json:"mend,omitempty"`
-	Checks   []check           `json:"checks"`
-	Held     map[string]string `json:"limits"` // by limit, the mechanism; "watch" where none holds it but airlock looks; "" where nothing does
-	Waiting  []waitingRuns     `json:"waiting"`
-	Root     bool              `json:"root,omitempty"`         // the server would be root's
-	Unbound  bool              `json:"root_refused,omitempty"` // and runs of root's own are refused, since nothing holds their processes
+	Possible    bool              `json:"runs_possible"`
+	Backend     string            `json:"backend"`
+	Why         string            `json:"backend_why,omitempty"`      // what speaks for it, as the end of a sentence
+	Refused     []refused         `json:"backends_refused,omitempty"` // those that do not work here and were tried before
+	Through     bool              `json:"written_directly,omitempty"` // sandboxed runs write to the workspace itself
+	Cause       string            `json:"cause,omitempty"`            // why runs are not possible
+	Mend        string            `json:"mend,omitempty"`
+	Checks      []check           `json:"checks"`
+	Held        map[string]string `json:"limits"` // by limit, the mechanism; "watch" where none holds it but airlock looks; "" where nothing does
+	Waiting     []waitingRuns     `json:"waiting"`
+	Root        bool              `json:"root,omitempty"`         // the server would be root's
+	RootRefused bool              `json:"root_refused,omitempty"` // and runs of root's own are refused, since nothing holds their processes
 }
 
 // refused is a [sandbox.Refused] as the JSON has it.
@@ -234,7 +234,7 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 		d.Cause, d.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 	}
 	d.Possible, d.Root = err == nil, os.Geteuid() == 0
-	d.Unbound = d.Root && !s.Unconfined() && s.Limits.Processes > 0 && !sandbox.IsHeld(d.Held["processes"])
+	d.RootRefused = d.Root && !s.Unconfined() && s.Limits.Processes > 0 && !sandbox.IsHeld(d.Held["processes"])
 	d.Through = s.Workspace.Mode == "direct" && !s.Unconfined()
 	return d
 }
@@ -290,7 +290,7 @@ func (d diagnosis) print(w io.Writer, p paint, columns int) error {
 	if d.Root && d.Backend != "direct" {
 		b.WriteString("\nAs root: runs in a workspace of another user's have that user's identity, and no cache that lasts and no environments, since the user may not go into root's state directory. Run airlock as that user to have both.\n")
 	}
-	if d.Unbound && d.Possible {
+	if d.RootRefused && d.Possible {
 		b.WriteString("Runs in a workspace of root's own are refused, since nothing here holds limits.processes, and user 0 is not bound by the other means. Run airlock as another user, or give it a cgroup.\n")
 	}
 	if len(d.Waiting) > 0 {

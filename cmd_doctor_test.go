@@ -78,7 +78,7 @@ func TestDoctorOfRoot(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	if err := (diagnosis{Possible: true, Backend: "native", Root: true, Unbound: true}).print(&b, paint(false), 0); err != nil {
+	if err := (diagnosis{Possible: true, Backend: "native", Root: true, RootRefused: true}).print(&b, paint(false), 0); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), "Runs in a workspace of root's own are refused, since nothing here holds limits.processes") {

@@ -173,7 +173,7 @@ type StaleError struct {
 
 // Error implements error.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("what this conversation asked for does not fit to the environment %q as it is by now: %s; ask again with python_env, or give it up with its action \"use\"",
+	return fmt.Sprintf("what this conversation asked for does not go with the environment %q any more: %s; ask again with python_env, or give it up with its action \"use\"",
 		e.Environment, strings.Join(e.Broken[:min(len(e.Broken), 8)], "; "))
 }
 

@@ -39,8 +39,7 @@ func (c *Conversation) resolveBoth(ctx context.Context, py *python, base, env En
 	if len(env.Packages) == 0 {
 		return nil, besides(first, base, env)
 	}
-	var failed *StepError
-	if !errors.As(first, &failed) || failed.Outcome.Ended != "" || len(failed.Outcome.Refused) > 0 || len(failed.Outcome.Unreached) > 0 {
+	if !unresolvable(first) {
 		return nil, first
 	}
 	rooted := slices.Concat(always, p.roots)
@@ -65,11 +64,18 @@ func besides(err error, base, env Environment) error {
 	return err
 }
 
-// newer looks for newer versions of what is asked for than the set has that leaves all else as it is. lines are what
-// has to hold.
+// unresolvable reports whether a resolution failed because there is no such set, and not because its step was ended or an
+// index was refused or not reached.
+func unresolvable(err error) bool {
+	failed := new(StepError)
+	return errors.As(err, &failed) && failed.Outcome.Ended == "" && len(failed.Outcome.Refused)+len(failed.Outcome.Unreached) == 0
+}
+
+// newer gives a set in which what is asked for is newer than in the given one and all else stays, or the given one if there
+// is none. lines are what has to hold.
 func (c *Conversation) newer(ctx context.Context, py *python, base, env Environment, asked []Requirement, lines []string, set []Package, progress func(string)) ([]Package, error) {
 	wide, err := c.resolve(ctx, py, base, env, lines, progress)
-	if failed := new(StepError); errors.As(err, &failed) && failed.Outcome.Ended == "" {
+	if unresolvable(err) {
 		return set, nil // there are none
 	}
 	if err != nil || !isNewer(wide, set, asked) {
@@ -93,7 +99,7 @@ func (c *Conversation) narrow(ctx context.Context, py *python, base, env Environ
 		return wide, nil
 	}
 	set, err := c.resolve(ctx, py, base, env, slices.Concat(lines, pins), progress)
-	if failed := new(StepError); errors.As(err, &failed) && failed.Outcome.Ended == "" {
+	if unresolvable(err) {
 		return wide, nil // what extras require is not in what packages say of themselves
 	}
 	return set, err

@@ -83,8 +83,8 @@ func (s *Store) makeTree(to shape, digest string, layers []string, packages []Pa
 		if err := b.link(s.layerRoot(l), "."); err != nil {
 			var e *collision
 			if errors.As(err, &e) {
-				path := sourceOf(e.path)
-				return &CollisionError{Path: path, One: s.ownerOf(layers, path, to.site, b.from[e.path]), Other: s.ownerOf([]string{l}, path, to.site, "")}
+				source := sourceOf(e.path)
+				return &CollisionError{Path: source, One: s.ownerOf(layers, source, to.site, b.from[e.path]), Other: s.ownerOf([]string{l}, source, to.site, "")}
 			}
 			return err
 		}

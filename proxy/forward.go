@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// forward serves a connection that was redirected: to a stand-in, which means its name, or to an address
+// forward serves a connection that was redirected, or that a listener took: to a stand-in, which means its name, or to an address
 // that the program had from elsewhere. What is refused, or can't be reached, is reset.
 func (s *Session) forward(ctx context.Context, conn net.Conn) {
 	tcp, ok := conn.(*net.TCPConn)

@@ -105,20 +105,20 @@ func (s *Session) listenAt(host string, addr netip.Addr) {
 // add opens one more. The error says why a destination can't be reached.
 func (l *listeners) add(g *Gateway, at netip.AddrPort) (net.Listener, error) {
 	if len(l.at) == g.listeningEach {
-		return nil, fmt.Errorf("without nf_tables a run can have %d listeners, and this one has", g.listeningEach)
+		return nil, fmt.Errorf("connections can't be redirected here, and all %d listeners of this run are taken; use the proxy (https_proxy)", g.listeningEach)
 	}
 	select {
 	case g.listening <- struct{}{}:
 	default:
-		return nil, fmt.Errorf("without nf_tables all runs together can have %d listeners, and have", cap(g.listening))
+		return nil, fmt.Errorf("connections can't be redirected here, and all %d listeners of all runs are taken; use the proxy (https_proxy)", cap(g.listening))
 	}
 	ln, err := l.open(at)
 	if err != nil {
 		<-g.listening
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, errors.New("without nf_tables a run can't reach a port there that it has bound itself")
+			return nil, errors.New("the run has bound this port itself, for all addresses; bind it on 127.0.0.1")
 		}
-		return nil, fmt.Errorf("without nf_tables, and with no listener: %w", err)
+		return nil, fmt.Errorf("connections can't be redirected here, and there is no listener: %w", err)
 	}
 	if l.at == nil {
 		l.at = map[netip.AddrPort]bool{}

@@ -128,9 +128,9 @@ func TestListenersFollowTheNames(t *testing.T) {
 	}
 	r.wantDenied(t,
 		"c.test not in network.allow",
-		"a.test:22 without nf_tables a run can't reach a port there that it has bound itself",
-		"x.b.test:80 without nf_tables, and with no listener: broken",
-		"y.b.test:443 without nf_tables a run can have 6 listeners, and this one has",
+		"a.test:22 the run has bound this port itself, for all addresses; bind it on 127.0.0.1",
+		"x.b.test:80 connections can't be redirected here, and there is no listener: broken",
+		"y.b.test:443 connections can't be redirected here, and all 6 listeners of this run are taken; use the proxy (https_proxy)",
 	)
 	if len(g.listening) != 6 || n.open != 6 {
 		t.Errorf("%d listeners are counted, %d are open", len(g.listening), n.open)
@@ -158,7 +158,7 @@ func TestListenerLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer one.Close()
-	if _, err := second.add(g, at); fmt.Sprint(err) != "without nf_tables all runs together can have 1 listeners, and have" {
+	if _, err := second.add(g, at); fmt.Sprint(err) != "connections can't be redirected here, and all 1 listeners of all runs are taken; use the proxy (https_proxy)" {
 		t.Error(err)
 	}
 	first.release(g)

@@ -120,7 +120,7 @@ func openSocket(how int, addr netip.AddrPort) (int, error) {
 // receiveSockets takes what openEgress sent.
 func receiveSockets(from *os.File) (_ Sockets, err error) {
 	kinds := make([]byte, maxSockets)
-	n, fds, err := receiveDescriptors(from, kinds)
+	n, fds, err := receiveDescriptors(from, kinds, maxSockets)
 	if err != nil {
 		return Sockets{}, err
 	}
@@ -146,36 +146,6 @@ func receiveSockets(from *os.File) (_ Sockets, err error) {
 		return Sockets{}, err
 	}
 	return s, nil
-}
-
-// receiveDescriptors reads one message into b, and what descriptors came with it.
-func receiveDescriptors(from *os.File, b []byte) (n int, fds []int, err error) {
-	rights := make([]byte, unix.CmsgSpace(4*maxSockets))
-	raw, err := from.SyscallConn()
-	if err != nil {
-		return 0, nil, err
-	}
-	var nrights int
-	var failed error
-	err = raw.Read(func(fd uintptr) (done bool) {
-		n, nrights, _, _, failed = unix.Recvmsg(int(fd), b, rights, unix.MSG_CMSG_CLOEXEC)
-		return failed != unix.EAGAIN //nolint:errorlint // never wrapped here
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return 0, nil, os.NewSyscallError("recvmsg", err)
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:nrights])
-	if err != nil {
-		return 0, nil, err
-	}
-	for i := range messages {
-		more, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			return 0, nil, err
-		}
-		fds = append(fds, more...)
-	}
-	return n, fds, nil
 }
 
 // add takes a descriptor over.

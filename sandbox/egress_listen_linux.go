@@ -74,7 +74,7 @@ func (l *listenersOf) listen(at netip.AddrPort) (net.Listener, error) {
 		return nil, err
 	}
 	var answer [1]byte
-	n, fds, err := receiveDescriptors(l.init, answer[:])
+	n, fds, err := receiveDescriptors(l.init, answer[:], 1)
 	if err != nil {
 		// The answer may still come, and would be taken for another question's.
 		return nil, errors.Join(err, l.init.Close())

@@ -29,7 +29,7 @@ func redirect(e Egress) (ipv6 bool, err error) {
 	if err := c.Flush(); err != nil {
 		return false, &SetupError{
 			Op: "redirect the run's connections", Err: err,
-			Hint: "nf_tables is there and does not work; load the kernel modules nf_tables and nft_redir, or allow them in this container",
+			Hint: "nf_tables is there, but refuses a rule: the kernel module nft_redir may be missing; load it, or allow it in this container",
 		}
 	}
 	redirectIPv6(c, e)

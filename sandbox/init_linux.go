@@ -15,7 +15,7 @@ const (
 	controlFD = 3 // the socket to the server
 	outputFD  = 4 // write end: the payload's standard output and error
 	inputFD   = 5 // read end: the payload's standard input
-	egressFD  = 6 // the socket that the run's egress is handed over on, if it has one
+	egressFD  = 6 // the socket that the run's egress is handed over on, and asked for on, if it has one
 )
 
 // What init asks its rights for first.

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -18,40 +17,15 @@ func sendHello() error {
 	return os.NewSyscallError("sendmsg", unix.Sendmsg(controlFD, []byte{hello}, unix.UnixRights(pidfd), nil, 0))
 }
 
-// receiveHello takes what sendHello sent: the first byte on the socket, and no further one. It is io.EOF if there will be none.
+// receiveHello takes what sendHello sent: the first byte on the socket, and no further one. The error is io.EOF if there will be none.
 func receiveHello(control *os.File) (pidfd *os.File, err error) {
-	raw, err := control.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
 	var text [1]byte
-	rights := make([]byte, unix.CmsgSpace(4))
-	var n, nrights int
-	var failed error
-	err = raw.Read(func(fd uintptr) (done bool) {
-		n, nrights, _, _, failed = unix.Recvmsg(int(fd), text[:], rights, unix.MSG_CMSG_CLOEXEC)
-		return failed != unix.EAGAIN && failed != unix.EINTR //nolint:errorlint // never wrapped here
-	})
-	if err = errors.Join(err, failed); err != nil {
-		return nil, os.NewSyscallError("recvmsg", err)
-	}
-	if n == 0 {
-		return nil, io.EOF
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:nrights])
+	n, fds, err := receiveDescriptors(control, text[:], 1)
 	if err != nil {
 		return nil, err
-	}
-	var fds []int
-	if len(messages) == 1 {
-		if fds, err = unix.ParseUnixRights(&messages[0]); err != nil {
-			return nil, err
-		}
 	}
 	if n != 1 || text[0] != hello || len(fds) != 1 {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
+		closeDescriptors(fds)
 		return nil, errors.New("init did not say hello")
 	}
 	return os.NewFile(uintptr(fds[0]), "init"), nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -281,45 +280,21 @@ func sendPacket(conn *os.File, message any, files ...*os.File) error {
 }
 
 // receivePacket reads a message, and returns the descriptors that came with it. The error is io.EOF at the end of the stream.
-func receivePacket(conn *os.File, message any) (files []*os.File, err error) {
+func receivePacket(conn *os.File, message any) ([]*os.File, error) {
 	body := make([]byte, maxStarterPacket)
-	rights := make([]byte, unix.CmsgSpace(4*(numInitEnds+1)))
-	var n, nrights, flags int
-	for {
-		n, nrights, flags, _, err = unix.Recvmsg(int(conn.Fd()), body, rights, unix.MSG_CMSG_CLOEXEC)
-		if err != unix.EINTR { //nolint:errorlint // never wrapped here
-			break
-		}
-	}
-	if err != nil {
-		return nil, os.NewSyscallError("recvmsg", err)
-	}
-	if n == 0 {
-		return nil, io.EOF
-	}
-	defer func() {
-		if err != nil {
-			closeAll(files...)
-			files = nil
-		}
-	}()
-	messages, err := unix.ParseSocketControlMessage(rights[:nrights])
+	n, fds, err := receiveDescriptors(conn, body, numInitEnds+1)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range messages {
-		fds, err := unix.ParseUnixRights(&m)
-		if err != nil {
-			return files, err
-		}
-		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "received"))
-		}
-	}
-	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		return files, fmt.Errorf("a message was cut off: %d bytes and %d descriptors are the most", len(body), numInitEnds+1)
+	files := make([]*os.File, len(fds))
+	for i, fd := range fds {
+		files[i] = os.NewFile(uintptr(fd), "received")
 	}
 	d := json.NewDecoder(bytes.NewReader(body[:n]))
 	d.DisallowUnknownFields()
-	return files, d.Decode(message)
+	if err := d.Decode(message); err != nil {
+		closeAll(files...)
+		return nil, err
+	}
+	return files, nil
 }
