@@ -320,7 +320,17 @@ func TestChildUnderAnotherListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	*prepared = false // what is begun ahead is forked from another thread
-	reportToParent(t, shell(t, newNative(t), "/probe rename d n f g", on(t, workspace(t, "d/a", "f"))))
+	n := newNative(t)
+	starter := isolating(n).maker.(*starter)
+	starter.mu.Lock()
+	if starter.cmd != nil { // so is this one
+		_ = starter.end()
+	}
+	if err := starter.begin(); err != nil {
+		t.Fatal(err)
+	}
+	starter.mu.Unlock()
+	reportToParent(t, shell(t, n, "/probe rename d n f g", on(t, workspace(t, "d/a", "f"))))
 }
 
 func TestRenameListenerIsNotInherited(t *testing.T) { onEach(t, testRenameListenerIsNotInherited) }
