@@ -51,7 +51,7 @@ func TestDirectRequirements(t *testing.T) {
 	if err := os.WriteFile(source, archive, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	index.files["/files/leaf-1.0.tar.gz"] = archive
+	index.put("leaf-1.0.tar.gz", archive)
 	for name, address := range map[string]string{"by-file": "file://" + source, "by-address": "http://index.test:" + index.port() + "/files/leaf-1.0.tar.gz"} {
 		w := envstest.Wheel{Name: name, Version: "1.0", Requires: []string{"leaf @ " + address}}
 		index.file(w.Name, w.File(), w.Bytes(), false)

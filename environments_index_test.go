@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 type fixtureIndex struct {
 	*httptest.Server
 	requests atomic.Int64
+	mu       sync.Mutex        // of pages and files
 	pages    map[string]string // by the path of a request
 	files    map[string][]byte
 	before   func(*http.Request) // is told of each request before its answer; nil for none
@@ -47,12 +49,16 @@ func indexOf(wheels []envstest.Wheel, other map[string]http.HandlerFunc) *fixtur
 		if index.before != nil {
 			index.before(r)
 		}
+		index.mu.Lock()
+		page, isPage := index.pages[r.URL.Path]
+		body, isFile := index.files[r.URL.Path]
+		index.mu.Unlock()
 		if h := other[r.URL.Path]; h != nil {
 			h(w, r)
-		} else if page, ok := index.pages[r.URL.Path]; ok {
+		} else if isPage {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprintf(w, "<!DOCTYPE html><html><body>%s</body></html>", page)
-		} else if body, ok := index.files[r.URL.Path]; ok {
+		} else if isFile {
 			_, _ = w.Write(body)
 		} else {
 			http.NotFound(w, r)
@@ -74,6 +80,15 @@ func (i *fixtureIndex) file(name, file string, body []byte, isYanked bool) {
 	if isYanked {
 		yanked = ` data-yanked="broken"`
 	}
-	i.files["/files/"+file] = body
+	i.put(file, body)
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.pages["/simple/"+envs.NormalizeName(name)+"/"] += fmt.Sprintf("<a href=\"/files/%s#sha256=%x\"%s>%[1]s</a>\n", file, sha256.Sum256(body), yanked)
+}
+
+// put serves a file that no page names.
+func (i *fixtureIndex) put(file string, body []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.files["/files/"+file] = body
 }
