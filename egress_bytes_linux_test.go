@@ -275,8 +275,11 @@ func TestEgressServerKilled(t *testing.T) {
 	}
 	_ = client.Close() // it says how the server ended
 
-	// The next server removes what is left of the one that was killed.
+	// The next server removes what is left of the one that was killed, as it opens the workspace, for its first run at the latest.
 	client, _, log := serve()
+	if _, err := client.CallTool(t.Context(), "run_shell", map[string]any{"command": "true"}, nil); err != nil {
+		t.Errorf("%v\n%s", err, log)
+	}
 	if err := client.Close(); err != nil {
 		t.Errorf("%v\n%s", err, log)
 	}
