@@ -74,14 +74,12 @@ func (l *listenersOf) listen(at netip.AddrPort) (net.Listener, error) {
 		return nil, err
 	}
 	var answer [1]byte
-	n, fds, err := receiveDescriptors(l.init, answer[:], 1)
+	_, fds, err := receiveDescriptors(l.init, answer[:], 1)
 	if err != nil {
 		// The answer may still come, and would be taken for another question's.
 		return nil, errors.Join(err, l.init.Close())
 	}
 	switch {
-	case n == 0:
-		return nil, io.ErrUnexpectedEOF
 	case answer[0] != 0:
 		return nil, os.NewSyscallError("listen", unix.Errno(answer[0]))
 	case len(fds) != 1:

@@ -142,19 +142,7 @@ func TestJanitorOfAServerThatCloses(t *testing.T) {
 	}
 	pid := j.cmd.Process.Pid
 	waitUntil(t, "the janitor is set up", func() bool { return len(descriptors(pid)) > 0 && !hasDescriptor(pid, "/") })
-	for fd, target := range descriptors(pid) {
-		switch {
-		case target == "/dev/null" && (fd == "0" || fd == "1" || fd == "2"):
-		case fd == "3" && strings.HasPrefix(target, "socket:"):
-		case strings.HasPrefix(target, "anon_inode:"), strings.HasPrefix(filepath.Base(target), "cpu."):
-			// The Go runtime's own: for polling, and to learn how many CPUs it may use.
-		default:
-			t.Errorf("the janitor holds descriptor %s, %s", fd, target)
-		}
-	}
-	if env, err := os.ReadFile(procFile(pid, "environ")); err != nil || string(env) != strings.Join(initEnv, "\x00")+"\x00" {
-		t.Errorf("the janitor's environment is %q, %v", env, err)
-	}
+	holdsNothing(t, pid)
 	if cmdline, _ := os.ReadFile(procFile(pid, "cmdline")); string(cmdline) != janitorName+"\x00" {
 		t.Errorf("the janitor's command line is %q", cmdline)
 	}
@@ -179,6 +167,24 @@ func TestJanitorOfAServerThatCloses(t *testing.T) {
 
 func procFile(pid int, name string) string {
 	return filepath.Join("/proc", itoa(pid), name)
+}
+
+// holdsNothing checks that a process of a role has nothing of its server's but one end of a socket.
+func holdsNothing(t *testing.T, pid int) {
+	t.Helper()
+	for fd, target := range descriptors(pid) {
+		switch {
+		case target == "/dev/null" && (fd == "0" || fd == "1" || fd == "2"):
+		case fd == "3" && strings.HasPrefix(target, "socket:"):
+		case strings.HasPrefix(target, "anon_inode:"), strings.HasPrefix(filepath.Base(target), "cpu."):
+			// The Go runtime's own: for polling, and to learn how many CPUs it may use.
+		default:
+			t.Errorf("process %d holds descriptor %s, %s", pid, fd, target)
+		}
+	}
+	if env, err := os.ReadFile(procFile(pid, "environ")); err != nil || string(env) != strings.Join(initEnv, "\x00")+"\x00" {
+		t.Errorf("the environment of process %d is %q, %v", pid, env, err)
+	}
 }
 
 func descriptors(pid int) map[string]string {
