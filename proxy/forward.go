@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// forward serves a connection that was redirected, or that a listener took: to a stand-in, which means its name, or to an address
-// that the program had from elsewhere. What is refused, or can't be reached, is reset.
+// forward serves a connection that was redirected, or that a listener took: to a stand-in, which means its name, or to an
+// address that the program had from elsewhere. What is refused, or can't be reached, is reset.
 func (s *Session) forward(ctx context.Context, conn net.Conn) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

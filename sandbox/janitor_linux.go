@@ -24,7 +24,7 @@ const maxJanitorOrder = 64 << 10
 // janitor removes the cgroups of this server if it cannot do that itself any more, because it was killed.
 // Processes and mounts of a run end with its init; a cgroup is a directory, and stays.
 //
-// It is a process of its own (role_linux.go).
+// It is a process of its own (roles_linux.go).
 //
 //	server                          janitor
 //	  | -- janitorOrder ------------> |  one packet, so that it never acts on half of one; then it waits
