@@ -32,18 +32,22 @@ import (
 //	  │ ◀─ scratch {bytes} ──────────────────────────── │  …reaps; waits for the payload; looks after
 //	  ┆                                                 ┆  its limits (watch_linux.go)
 //	  │                                                 │  kills and reaps what is left; ends a move
-//	  │ ◀─ status {code | signal, ended} ────────────── │  exits; the namespaces are empty
+//	  │ ◀─ status {code | signal, ended} ────────────── │  the namespaces are empty
+//	  │  closes the socket, once its answer is given ─▶ │  exits
 //
 // An init that bubblewrap executes says hello before all this: see bubblewrap_start_linux.go.
 //
 // Each message is its length (4 bytes, big endian) and a strict JSON object. The server writes twice;
-// afterwards the end of the stream is its death, however it died, and init exits at once, which makes
+// afterwards the end of the stream is that it lets go, or its death, however it died, and init exits, which makes
 // the kernel kill everything in the namespace. Nothing on this socket comes from the payload: it never
 // holds a descriptor of it, and init can't be traced.
 
 // maxMessage bounds a message in bytes: more than the kernel takes as arguments and environment of one
 // exec (a quarter of the stack limit, 2 MiB by default), escaped, and a large list of mounts.
 const maxMessage = 16 << 20
+
+// usualMessage is a size in bytes that few messages exceed.
+const usualMessage = 16 << 10
 
 // message is everything that crosses the socket: exactly one field is set.
 type message struct {
@@ -151,8 +155,9 @@ func receive(r io.Reader) (message, error) {
 	if size > maxMessage {
 		return m, fmt.Errorf("hand-off: a message of %d bytes; %d is the most", size, maxMessage)
 	}
-	// The buffer grows with what comes, not with what was announced.
+	// The buffer grows with what comes, not with what was announced, beyond what most messages take.
 	var body bytes.Buffer
+	body.Grow(int(min(size, usualMessage)) + bytes.MinRead)
 	if _, err := io.CopyN(&body, r, int64(size)); err != nil {
 		return m, fmt.Errorf("hand-off: a message was cut off: %w", io.ErrUnexpectedEOF)
 	}

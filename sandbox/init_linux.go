@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +32,7 @@ const (
 //   - it is not dumpable by the time the payload exists, so that its memory, descriptors and environment
 //     can't be opened, and it can't be traced;
 //   - it reads nothing that the payload could write;
-//   - it exits when the server's end of the socket closes, whatever else goes on, and its end is the
+//   - it exits when the server's end of the socket closes, whatever else goes on once a run is under way, and its end is the
 //     end of the namespace.
 func initMain() {
 	runtime.LockOSThread() // the thread builds the sandbox, and loses its capabilities in launcher.launch
@@ -80,11 +81,6 @@ func run(control *os.File) error {
 	if m.Config == nil {
 		return errors.New("hand-off: the second message is not the config")
 	}
-	go func() {
-		// The server says nothing more. What ends this read is its end.
-		_, _ = io.Copy(io.Discard, control)
-		unix.Exit(1)
-	}()
 	return f.run(m.Config, control)
 }
 
@@ -168,8 +164,9 @@ func (f foundation) run(c *config, control *os.File) error {
 	if err != nil {
 		return err
 	}
-	f.watch.limit(c.Limits)
-	pid, st, err := f.launcher.launch(c, renames, f.wall, f.watch)
+	threads := ownThreads()
+	f.watch.limit(c.Limits, len(threads)+spareThreads)
+	pid, st, err := f.launcher.launch(c, threads, renames, f.wall)
 	if err != nil {
 		return err
 	}
@@ -177,13 +174,37 @@ func (f foundation) run(c *config, control *os.File) error {
 		if err := send(control, message{Started: &struct{}{}}); err != nil {
 			return err
 		}
+		time.AfterFunc(settleTime, func() { f.lookAfter(pid, control) })
 		if st, err = waitPayload(pid, f.watch); err != nil {
 			return err
 		}
 		st.Torn = renames.stop()
 	}
-	return send(control, message{Status: st})
+	if err := send(control, message{Status: st}); err != nil {
+		return err
+	}
+	// The server has an answer to give now. A process with ten threads that ends is work for every processor, so that it does
+	// that when the server lets go of it.
+	awaitEnd(control)
+	return nil
 }
+
+// settleTime is how long a run has been going before init does anything beside it: half of what agents run is over by then,
+// and would end while init's one processor is busy.
+const settleTime = 10 * time.Millisecond
+
+// lookAfter is what goes on beside a run.
+func (f foundation) lookAfter(payload int, control *os.File) {
+	go func() {
+		awaitEnd(control)
+		unix.Exit(1)
+	}()
+	f.watch.begin()
+	niceSession(payload)
+}
+
+// awaitEnd returns when the server has let go of the run, or has ended. It says nothing more.
+func awaitEnd(control *os.File) { _, _ = io.Copy(io.Discard, control) }
 
 // raiseLoopback brings up the one interface that the new network namespace has.
 func raiseLoopback() error {

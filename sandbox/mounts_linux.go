@@ -25,7 +25,7 @@ type builder struct {
 // What is in the root while the sandbox is built, and not afterwards.
 const (
 	scratchPath = "/.scratch" // the private tmpfs
-	hostPath    = "/.host"    // the host's root
+	hostPath    = "/.host"    // the host's root, until the private tmpfs has a place for it
 )
 
 // newBuilder makes the new root, enters it and builds the base of what the run sees.
@@ -52,20 +52,13 @@ func newBuilder(base []step) (*builder, error) {
 	return b, b.build(base, mounts)
 }
 
-// finish leaves the host's root for good and builds the rest. From the last path that is looked up in it on, nothing of
-// the host is left but what the run will see.
+// finish builds the rest. The host's root, in which no path is looked up any more then, goes with the seal.
 func (b *builder) finish(rest []step) error {
 	mounts, err := openSteps(b.host, rest)
 	if err != nil {
 		return err
 	}
 	b.host.Close()
-	if err := unix.Unmount(hostPath, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-		return setupError("unmount", "the host's root", err)
-	}
-	if err := unix.Rmdir(hostPath); err != nil {
-		return setupError("remove", hostPath, err)
-	}
 	return b.build(rest, mounts)
 }
 
@@ -168,7 +161,23 @@ func (b *builder) mountScratch(size int64) error {
 	if err := unix.Mkdirat(int(mount.Fd()), "empty", 0o555); err != nil {
 		return setupError("make", scratchPath+"/empty", err)
 	}
-	return setupError("make", scratchPath+"/none", unix.Mknodat(int(mount.Fd()), "none", unix.S_IFREG, 0))
+	if err := unix.Mknodat(int(mount.Fd()), "none", unix.S_IFREG, 0); err != nil {
+		return setupError("make", scratchPath+"/none", err)
+	}
+	return b.moveHost()
+}
+
+// moveHost puts the host's root below the private tmpfs, so that both can be taken away at once: while a run waits, each
+// unmounting waits for all processors.
+func (b *builder) moveHost() error {
+	const name = "host"
+	if err := unix.Mkdirat(int(b.scratch.Fd()), name, 0o700); err != nil {
+		return setupError("make", scratchPath+"/"+name, err)
+	}
+	if err := unix.MoveMount(unix.AT_FDCWD, hostPath, int(b.scratch.Fd()), name, 0); err != nil {
+		return setupError("move", "the host's root", err)
+	}
+	return setupError("remove", hostPath, unix.Rmdir(hostPath))
 }
 
 // show makes a directory in the private tmpfs and shows it at a place of its own.
@@ -257,9 +266,9 @@ func (b *builder) mask(target string) error {
 	return b.bindInside(scratchPath+"/none", target, unix.MOUNT_ATTR_RDONLY)
 }
 
-// seal takes away what was needed to build and makes the root read-only.
+// seal takes away what was needed to build, leaves the host's root for good with it, and makes the root read-only.
 func (b *builder) seal() error {
-	if err := unix.Unmount(scratchPath, unix.MNT_DETACH); err != nil {
+	if err := unix.Unmount(scratchPath, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
 		return setupError("unmount", scratchPath, err)
 	}
 	b.scratch.Close()

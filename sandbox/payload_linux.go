@@ -46,18 +46,16 @@ func newLauncher() (*launcher, error) {
 }
 
 // launch limits the run, drops what rights the launcher has left, and executes the command. The status is not nil if that
-// could not be executed: the sandbox stood, and there is nothing to wait for. renames and wall may be nil. From the fork on
-// looks watches, and the calling thread, which the caller has locked, has no capability.
-func (l *launcher) launch(c *config, renames *renamer, wall *wall, looks *watch) (pid int, st *status, err error) {
+// could not be executed: the sandbox stood, and there is nothing to wait for. threads are init's; renames and wall may be
+// nil. From the fork on the calling thread, which the caller has locked, has no capability.
+func (l *launcher) launch(c *config, threads []uint32, renames *renamer, wall *wall) (pid int, st *status, err error) {
 	score, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
 	if err != nil {
 		return 0, nil, setupError("open", "/proc/self/oom_score_adj", err)
 	}
 	defer score.Close()
-	threads := ownThreads()
-	initTasks := len(threads) + spareThreads
 	// These are the process's. The launcher's filter refuses some.
-	if err := setRlimits(c.Limits, initTasks); err != nil {
+	if err := setRlimits(c.Limits, len(threads)+spareThreads); err != nil {
 		return 0, nil, setupError("limit resources", "", err)
 	}
 	done := make(chan struct{})
@@ -73,12 +71,6 @@ func (l *launcher) launch(c *config, renames *renamer, wall *wall, looks *watch)
 	<-done
 	if pid == 0 {
 		return pid, st, err
-	}
-	go niceSession(pid)
-	if c.Limits.Processes > 0 {
-		looks.begin(c.Limits.Processes + initTasks)
-	} else {
-		looks.begin(0)
 	}
 	// The payload's ends of the pipes are the payload's alone now: it sees the end of its input, and
 	// whoever reads a pipe that it closed gets told.

@@ -91,6 +91,7 @@ func (p *process) Ended() (Exit, error) {
 func (p *process) Wait() (Exit, error) {
 	exit, err := p.Ended()
 	p.waited.Do(func() {
+		p.pipes.control.Close() // what init waits for once it has given its status
 		_, p.waitErr = p.waitInit()
 		p.pipes.closeServer()
 		if p.group != nil {

@@ -23,7 +23,7 @@ import (
 // That is what the floor of the host's memory is for.
 type watch struct {
 	limits  Limits // those of config: Memory and Processes are 0 where a cgroup holds them
-	nproc   int    // what RLIMIT_NPROC was set to; 0: nothing to see
+	nproc   int    // what RLIMIT_NPROC is set to for the run; 0: nothing to see
 	floor   int64  // of the host's available memory
 	meter   *memoryMeter
 	control *os.File
@@ -72,22 +72,22 @@ func newWatch(control *os.File) (*watch, error) {
 	return w, nil
 }
 
-// limit says what to look for.
-func (w *watch) limit(l Limits) {
+// limit says what to look for. initTasks is how many threads are granted to init beside the run's processes.
+func (w *watch) limit(l Limits, initTasks int) {
 	w.limits, w.meter.memory = l, l.Memory > 0
+	if l.Processes > 0 {
+		w.nproc = l.Processes + initTasks
+	}
 	if l.Memory > 0 {
 		w.floor = min(memoryFloor, w.meter.available()/2)
 	}
 }
 
-// begin starts looking. nproc is what RLIMIT_NPROC was set to for the run, 0 if it was not.
-func (w *watch) begin(nproc int) {
-	w.nproc = nproc
-	close(w.begun)
-}
+// begin starts looking, settleTime after the run has begun.
+func (w *watch) begin() { close(w.begun) }
 
 func (w *watch) loop() {
-	for pause := watchInterval; ; {
+	for pause := watchInterval - settleTime; ; {
 		time.Sleep(pause)
 		w.mu.Lock()
 		pause = w.look()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"airlock/sandbox"
 )
@@ -18,6 +19,9 @@ type teardown struct {
 	failed []error // told to nobody yet
 }
 
+// answerTime is left to the end of a run before its sandbox is taken down: that is work for every processor.
+const answerTime = 3 * time.Millisecond
+
 // maxTeardowns is how many may go on at once. With more, a run waits for one.
 const maxTeardowns = 8
 
@@ -27,6 +31,7 @@ func (t *teardown) begin(ended sandbox.Process) {
 	t.slots <- struct{}{}
 	t.going.Go(func() {
 		defer func() { <-t.slots }()
+		time.Sleep(answerTime)
 		if _, err := ended.Wait(); err != nil {
 			t.mu.Lock()
 			t.failed = append(t.failed, err)
