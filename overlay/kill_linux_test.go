@@ -5,15 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,10 +19,7 @@ import (
 
 // The kill tests start the test binary as a server that lands one large change set, and that ends
 // itself with SIGKILL before the N-th call to the system that the landing makes: for every N up to the
-// landing's end.
-//
-// The file is long because everything in it is one experiment: the change set, the server that is killed,
-// the recovery and what the workspace must be afterwards only make sense beside each other.
+// landing's end. What it lands is a changeSet; the workspace, and what it must be afterwards, is a killable's.
 
 var everyKill = flag.Bool("every-kill", false, "kill at every call, not at some")
 
@@ -91,280 +85,6 @@ func attempt(dir, state, what string, hook func()) error {
 	}
 	counting = false
 	return errors.Join(err, w.Close())
-}
-
-// changeSet makes a workspace, what a run does to it, and what the host does meanwhile, with every
-// kind of change a few times.
-type changeSet struct{ dir, upper string }
-
-const changeSets = 4
-
-func (c changeSet) setup() {
-	for i := range changeSets {
-		at := func(name string) string { return filepath.Join(c.dir, fmt.Sprintf("%s%d", name, i)) }
-		write := func(name, text string, mode os.FileMode) {
-			must(os.WriteFile(at(name), []byte(text), 0o600))
-			must(os.Chmod(at(name), mode))
-		}
-		write("modified", "before\n", 0o644)
-		write("script", "before\n", 0o755)
-		write("deleted", "deleted\n", 0o640)
-		write("twice", "linked\n", 0o644)
-		must(os.Link(at("twice"), at("linked")))
-		must(os.Symlink("before", at("link")))
-		must(os.Symlink("before", at("linkgone")))
-		write("file-to-dir", "was a file\n", 0o600)
-		write("file-to-link", "was a file\n", 0o600)
-		must(os.Symlink("before", at("link-to-file")))
-		must(os.Mkdir(at("dir-to-file"), 0o750))
-		must(os.WriteFile(filepath.Join(at("dir-to-file"), "x"), []byte("x\n"), 0o644))
-		must(os.MkdirAll(filepath.Join(at("gone"), "deep"), 0o755))
-		must(os.WriteFile(filepath.Join(at("gone"), "deep", "x"), []byte("x\n"), 0o644))
-		must(os.Symlink("x", filepath.Join(at("gone"), "deep", "l")))
-		must(os.Mkdir(filepath.Join(at("gone"), "empty"), 0o711))
-		must(os.Mkdir(at("mode"), 0o755))
-		must(os.WriteFile(filepath.Join(at("mode"), "x"), []byte("x\n"), 0o644))
-		must(os.Mkdir(at("ro"), 0o755))
-		for _, name := range []string{"a", "b"} {
-			must(os.WriteFile(filepath.Join(at("ro"), name), []byte("in ro\n"), 0o444))
-		}
-		must(os.Chmod(at("ro"), 0o555))
-		write("conflict", "before\n", 0o644)
-		write("conflict-deleted", "before\n", 0o644)
-		write("kept", "kept\n", 0o644)
-	}
-}
-
-func (c changeSet) run() {
-	whiteout := func(path string) { must(unix.Mknod(path, unix.S_IFCHR, 0)) }
-	mark := func(path, name, value string) { must(unix.Setxattr(path, "user.overlay."+name, []byte(value), 0)) }
-	for i := range changeSets {
-		at := func(name string) string { return filepath.Join(c.upper, fmt.Sprintf("%s%d", name, i)) }
-		write := func(path, text string, mode os.FileMode) {
-			must(os.WriteFile(path, []byte(text), 0o600))
-			must(os.Chmod(path, mode))
-		}
-		write(at("modified"), "after\n", 0o644)
-		mark(at("modified"), "origin", "x")
-		write(at("script"), "before\n", 0o744)
-		whiteout(at("deleted"))
-		write(at("twice"), "after\n", 0o644)
-		must(os.Symlink("after", at("link")))
-		whiteout(at("linkgone"))
-		must(os.MkdirAll(filepath.Join(at("file-to-dir"), "sub"), 0o755))
-		write(filepath.Join(at("file-to-dir"), "sub", "x"), "new\n", 0o644)
-		must(os.Chmod(at("file-to-dir"), 0o500))
-		must(os.Symlink("after", at("file-to-link")))
-		write(at("link-to-file"), "after\n", 0o644)
-		write(at("dir-to-file"), "after\n", 0o644)
-		whiteout(at("gone"))
-		must(os.Mkdir(at("mode"), 0o700))
-		mark(at("mode"), "origin", "x")
-		must(os.Mkdir(at("ro"), 0o700))
-		write(filepath.Join(at("ro"), "a"), "after\n", 0o644)
-		whiteout(filepath.Join(at("ro"), "b"))
-		mark(at("ro"), "origin", "x")
-		must(os.Chmod(at("ro"), 0o555))
-		write(at("conflict"), "run's\n", 0o644)
-		whiteout(at("conflict-deleted"))
-		write(at("new"), "new\n", 0o600)
-		must(os.Link(at("new"), at("new-linked")))
-		must(os.Symlink("/nowhere", at("new-link")))
-		must(os.MkdirAll(filepath.Join(at("new-dir"), "__pycache__"), 0o755))
-		write(filepath.Join(at("new-dir"), "__pycache__", "c"), "c\n", 0o644)
-		must(os.MkdirAll(filepath.Join(at("new-dir"), "empty"), 0o755))
-		write(filepath.Join(at("new-dir"), "x"), "new\n", 0o400)
-		must(os.Chmod(at("new-dir"), 0o555))
-	}
-}
-
-func (c changeSet) host() {
-	for i := range changeSets {
-		for _, name := range []string{"conflict", "conflict-deleted"} {
-			must(os.WriteFile(filepath.Join(c.dir, fmt.Sprintf("%s%d", name, i)), []byte("host's\n"), 0o644))
-		}
-	}
-}
-
-// snapshot says what is in a directory: kind, mode and content, and of files and links, where identity
-// is asked for, inode and mtime.
-func snapshot(t *testing.T, dir string, identity bool) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		i, err := statAt(unix.AT_FDCWD, path)
-		if err != nil {
-			return err
-		}
-		s := fmt.Sprintf("%s %04o", kindNames[i.kind], i.mode)
-		switch i.kind {
-		case regular:
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			s += " " + string(text)
-		case symlink:
-			text, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			s = "link to " + text
-		}
-		if identity {
-			s += fmt.Sprint(" inode ", i.ino)
-			if i.kind != directory {
-				s += fmt.Sprint(" of ", i.mtime)
-			}
-		}
-		found[strings.TrimPrefix(path, dir)] = s
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// killable is a workspace of the kill tests.
-type killable struct {
-	t          *testing.T
-	base       string
-	dir, state string
-}
-
-func newKillable(t *testing.T, base string) killable {
-	t.Helper()
-	tmp, err := os.MkdirTemp(base, "overlay-kill-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := killable{t, tmp, filepath.Join(tmp, "ws"), filepath.Join(tmp, "state")}
-	t.Cleanup(func() {
-		if _, err := os.Lstat(tmp); err == nil {
-			k.remove() // the test failed
-		}
-	})
-	must(os.Mkdir(k.dir, 0o755))
-	changeSet{dir: k.dir}.setup()
-	return k
-}
-
-func (k killable) remove() {
-	_ = filepath.WalkDir(k.base, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	if err := os.RemoveAll(k.base); err != nil {
-		// A directory that was closed when the walk read it is open now.
-		exec.Command("chmod", "-R", "u+rwx", k.base).Run()
-		if err := os.RemoveAll(k.base); err != nil {
-			k.t.Error(err)
-		}
-	}
-}
-
-// done does something to its end, and returns the number of calls that it made.
-func (k killable) done(what string) (calls int) {
-	k.t.Helper()
-	if err := attempt(k.dir, k.state, what, func() { calls++ }); err != nil {
-		k.t.Fatalf("%s: %v", what, err)
-	}
-	return calls
-}
-
-// killedAt starts a server that does something, and reports whether it came to the n-th call, before which it is
-// killed.
-func (k killable) killedAt(what string, n int) bool {
-	k.t.Helper()
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{asKilled, k.dir, k.state, what, strconv.Itoa(n)}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGKILL {
-		return true
-	}
-	if err != nil {
-		k.t.Fatalf("%s %d: %v\n%s", what, n, err, out)
-	}
-	return false
-}
-
-// opened opens the workspace, which recovers, and closes it again. Nothing but the history may be left.
-func (k killable) opened(context string) (notes []string) {
-	k.t.Helper()
-	w, err := Open(k.dir, k.state, Defaults())
-	if err != nil {
-		k.t.Fatalf("%s: open: %v", context, err)
-	}
-	notes = w.TakeNotes()
-	if kept := w.Interrupted(); len(kept) > 0 {
-		k.t.Fatalf("%s: kept %v: %v", context, kept, notes)
-	}
-	base := w.scratch.base.path
-	if err := w.Close(); err != nil {
-		k.t.Fatalf("%s: close: %v", context, err)
-	}
-	for _, dir := range []string{base, w.state} {
-		names, err := os.ReadDir(dir)
-		if err != nil {
-			k.t.Fatal(err)
-		}
-		for _, n := range names {
-			if !slices.Contains([]string{"lock", "history", "layers", "landings", "journal.new", "waiting", "place", "place.new"}, n.Name()) {
-				k.t.Errorf("%s: left %s in %s", context, n.Name(), dir)
-			}
-		}
-	}
-	return notes
-}
-
-// hosts is what the host's own edits during the run make of a snapshot that was taken before.
-func hosts(before map[string]string) map[string]string {
-	out := maps.Clone(before)
-	for i := range changeSets {
-		for _, name := range []string{"conflict", "conflict-deleted"} {
-			path := fmt.Sprintf("/%s%d", name, i)
-			out[path] = strings.Replace(out[path], "before\n", "host's\n", 1)
-		}
-	}
-	return out
-}
-
-// undated takes inode and mtime off a snapshot.
-func undated(s map[string]string) map[string]string {
-	out := map[string]string{}
-	for path, what := range s {
-		out[path], _, _ = strings.Cut(what, " inode ")
-	}
-	return out
-}
-
-// exceptEdited takes off the files that the host edits, whose times it set.
-func exceptEdited(s map[string]string) map[string]string {
-	out := maps.Clone(s)
-	maps.DeleteFunc(out, func(path, _ string) bool { return strings.HasPrefix(path, "/conflict") })
-	return out
-}
-
-// points are the calls to kill at: each step-th, and on other filesystems than the disk fewer, since what differs there
-// is no more than what the calls answer.
-func points(filesystem string, calls, step int) (all []int) {
-	if filesystem != "disk" {
-		step *= 4
-	}
-	if *everyKill {
-		step = 1
-	}
-	for n := 1; n < calls; n += step {
-		all = append(all, n)
-	}
-	return append(all, calls)
 }
 
 // TestKilledLanding: after a landing was killed, the workspace is what it was before, or what it would
@@ -468,69 +188,6 @@ func TestKilledPark(t *testing.T) {
 	}
 }
 
-// waits reports whether the run waits for review. It must be one that can land.
-func (k killable) waits(context string) bool {
-	k.t.Helper()
-	w, err := Open(k.dir, k.state, Defaults())
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	defer w.Close()
-	waiting, err := w.Waiting(k.t.Context())
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	for _, r := range waiting {
-		if r.Run != "k1" || r.Fault != nil {
-			k.t.Fatalf("%s: waits %+v", context, r)
-		}
-	}
-	return len(waiting) == 1
-}
-
-// killAt kills a server at some of its calls, each in a workspace that prepare made, and looks at what
-// the next one makes of it. look sees each workspace afterwards.
-func killAt(t *testing.T, filesystem, base, what string, calls, step int, after map[string]string, prepare func(killable), look func(k killable, context string, landed bool)) {
-	all := points(filesystem, calls, step)
-	landed, took := 0, 0
-	for i, n := range all {
-		k := newKillable(t, base)
-		prepare(k)
-		before := snapshot(t, k.dir, true)
-		if !k.killedAt(what, n) {
-			t.Fatalf("call %d was not made", n)
-		}
-		context := fmt.Sprintf("killed at call %d of %d", n, calls)
-		if i%3 == 0 {
-			// The recovery is killed, and the next one, and the one after that.
-			for _, m := range []int{1 + i%17, 2 + i*7%113, 3 + i*5%397} {
-				if !k.killedAt("recover", m) {
-					break
-				}
-			}
-		}
-		k.opened(context)
-		got := snapshot(t, k.dir, true)
-		done := maps.Equal(undated(got), after)
-		if done {
-			landed++
-		} else if took++; maps.Equal(exceptEdited(got), exceptEdited(before)) {
-			if diff := cmp.Diff(undated(hosts(before)), undated(got)); diff != "" {
-				t.Fatalf("%s: (-before +got):\n%s", context, diff)
-			}
-		} else {
-			t.Fatalf("%s: neither what was before (-before +got):\n%s\nnor what would be after (-after +got):\n%s", context,
-				cmp.Diff(exceptEdited(before), exceptEdited(got)), cmp.Diff(after, undated(got)))
-		}
-		look(k, context, done)
-		k.remove()
-	}
-	t.Logf("%d calls; killed at %d of them: %d were taken back, %d done", calls, len(all), took, landed)
-	if landed == 0 || took == 0 {
-		t.Error("killing came always before it was done, or always after")
-	}
-}
-
 // TestKilledAndEdited: what someone makes of the workspace between the kill and the recovery is never
 // lost, and everything else is as it was or as it would be.
 func TestKilledAndEdited(t *testing.T) {
@@ -619,14 +276,6 @@ func TestKilledAndEdited(t *testing.T) {
 			}
 		})
 	}
-}
-
-func contentOf(what string) string {
-	if rest, ok := strings.CutPrefix(what, "file "); ok {
-		_, content, _ := strings.Cut(rest, " ")
-		return content
-	}
-	return what
 }
 
 // heldBeside reports whether a conflict file of a path, or of a directory that it lies in, has this.
