@@ -15,9 +15,12 @@ const (
 	commandsEach = 4
 )
 
+// eightAtOnce are commands that do nothing, wait, and compute for about a tenth of a second and for about one.
+var eightAtOnce = []string{"true", "sleep 0.1", "python3 -c pass", "python3 -c 'sum(range(20000000))'"}
+
 // parallel compares eight commands at once, each followed by another, bare and by run_shell on layers of their own.
 func (b bench) parallel(ctx context.Context, dir string) error {
-	for i, command := range []string{"true", "sleep 0.1", "python3 -c 'sum(range(1000000))'"} {
+	for i, command := range eightAtOnce {
 		s, err := startServer(ctx, b.airlock, filepath.Join(dir, fmt.Sprint(i)), "[workspace]\norder = \"parallel\"\n")
 		if err != nil {
 			return err
