@@ -230,11 +230,21 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 	if err == nil && s.Limits.Enforce == "strict" {
 		err = refusedByStrict(d.Held)
 	}
+	d.Root = os.Geteuid() == 0
+	if err == nil && !s.Unconfined() && s.Limits.Processes > 0 && !sandbox.IsHeld(d.Held["processes"]) {
+		if d.RootRefused = d.Root; !d.Root {
+			// There is one user whom RLIMIT_NPROC does not bind, and in a user namespace it can have any number.
+			err = &fault{
+				Key:  "limits.processes",
+				Msg:  "is held by nothing here, since this user is root outside of the user namespace that this is",
+				Hint: "run airlock as another user, or give it a cgroup",
+			}
+		}
+	}
 	if err != nil {
 		d.Cause, d.Mend = err.Error(), strings.Join(hintsOf(err), "; ")
 	}
-	d.Possible, d.Root = err == nil, os.Geteuid() == 0
-	d.RootRefused = d.Root && !s.Unconfined() && s.Limits.Processes > 0 && !sandbox.IsHeld(d.Held["processes"])
+	d.Possible = err == nil
 	d.Through = s.Workspace.Mode == "direct" && !s.Unconfined()
 	return d
 }

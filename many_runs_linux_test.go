@@ -99,6 +99,14 @@ func realRunner(t *testing.T, edit func(*settings)) (runner tools.Runner, state,
 // configuredRunner is realRunner for a person whose file has the given text.
 func configuredRunner(t *testing.T, config string, edit func(*settings)) (runner tools.Runner, state, workspace string) {
 	t.Helper()
+	workspace = t.TempDir()
+	runner, state = runnerIn(t, t.TempDir(), workspace, config, edit)
+	return runner, state, workspace
+}
+
+// runnerIn is configuredRunner for a home directory and a workspace that are there.
+func runnerIn(t *testing.T, home, workspace, config string, edit func(*settings)) (runner tools.Runner, state string) {
+	t.Helper()
 	if err := sandboxHere(); err != nil {
 		if slices.Contains(strings.Split(*require, ","), "userns") {
 			t.Fatal("-require=userns: ", err)
@@ -109,13 +117,12 @@ func configuredRunner(t *testing.T, config string, edit func(*settings)) (runner
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	environ := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	s, err := commonFlags{config: file}.setUp(environ)
 	if err != nil {
 		t.Fatal(err)
 	}
 	edit(&s.user)
-	workspace = t.TempDir()
 	o, err := s.open(workspace)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +142,7 @@ func configuredRunner(t *testing.T, config string, edit func(*settings)) (runner
 			return nil
 		})
 	})
-	return runner, s.places.state, workspace
+	return runner, s.places.state
 }
 
 // A server has after many runs, of every kind of end, what it had before.

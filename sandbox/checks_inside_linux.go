@@ -24,13 +24,16 @@ const (
 	insideRights  = "rights"
 )
 
+// outsideProcesses is what is tried in no new namespace (nproc_linux.go).
+const outsideProcesses = "processes"
+
 // checkFD is the descriptor of the socket to the process that wants to know.
 const checkFD = 3
 
 // checkTimeout bounds each attempt, if ctx has a later deadline or none.
 const checkTimeout = 10 * time.Second
 
-// checkOrder is what the process in the namespaces is told.
+// checkOrder is what the process in the namespaces is told. One without Dir is to try outsideProcesses, and nothing else.
 type checkOrder struct {
 	Dir string `json:"dir"` // has empty directories lower, upper and work
 }
@@ -42,7 +45,7 @@ type finding struct {
 }
 
 // inNamespaces executes this program again in new namespaces, with the ids and capabilities that init has,
-// and returns what it found. Without an order it tries nothing but that. The error says why it could not
+// and returns what it found; without flags, as it is. Without an order it tries nothing but that. The error says why it could not
 // be started.
 func inNamespaces(ctx context.Context, flags uintptr, order *checkOrder) (map[string]finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -59,8 +62,10 @@ func inNamespaces(ctx context.Context, flags uintptr, order *checkOrder) (map[st
 	cmd.Env = []string{}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = initAttr(Spec{UID: os.Geteuid(), GID: os.Getegid()})
-	cmd.SysProcAttr.Cloneflags = flags
+	if flags != 0 {
+		cmd.SysProcAttr = initAttr(Spec{UID: os.Geteuid(), GID: os.Getegid()})
+		cmd.SysProcAttr.Cloneflags = flags
+	}
 	err = cmd.Start()
 	theirs.Close()
 	if err != nil {
@@ -92,7 +97,11 @@ func checkMain() {
 		os.Exit(1)
 	}
 	found := make(map[string]finding)
-	if order != nil {
+	switch {
+	case order == nil:
+	case order.Dir == "":
+		found[outsideProcesses] = newFinding(forkBeyondRlimit())
+	default:
 		for _, try := range []struct {
 			name string
 			do   func() error

@@ -61,13 +61,13 @@ func (n *Native) Held() map[string]string { return maps.Clone(n.held()) }
 // hostHeld says what holds each limit of a run of the server's own uid on this host.
 func hostHeld() map[string]string {
 	held := map[string]string{"processes": "", "memory": Watched, "cpu": Affinity, "files": "rlimit", "disk": Watched}
-	if os.Geteuid() != 0 {
-		held["processes"] = "rlimit"
-	}
 	for limit, by := range cgroupHeld(Limits{}) {
 		if by != "" {
 			held[limit] = by
 		}
+	}
+	if held["processes"] == "" && boundByRlimit() {
+		held["processes"] = "rlimit"
 	}
 	return held
 }
@@ -104,7 +104,8 @@ func (n *Native) cgroup(id string, limits Limits) (*cgroup, error) {
 }
 
 // mustHold refuses a run whose limits are not held by the kernel: each of them if Strict is set, and
-// always the number of processes of a uid 0, which nothing else would stop from exhausting the host.
+// always the number of processes of one with the server's own uid, where that is root of the host and has no cgroup:
+// nothing else would stop it from exhausting the host. (Another uid that a root gives a run is bound by RLIMIT_NPROC.)
 func (n *Native) mustHold(spec Spec) error {
 	l := spec.Limits
 	for _, limit := range []struct {
@@ -112,7 +113,7 @@ func (n *Native) mustHold(spec Spec) error {
 		set  bool
 		must bool
 	}{
-		{"processes", l.Processes > 0, l.Strict || spec.UID == 0},
+		{"processes", l.Processes > 0, l.Strict || spec.UID == os.Geteuid()},
 		{"memory", l.Memory > 0, l.Strict},
 		{"cpu", l.CPU > 0, l.Strict},
 	} {
@@ -121,8 +122,8 @@ func (n *Native) mustHold(spec Spec) error {
 			if l.Strict {
 				hint += `; or set limits.enforce = "best" to run without what can't be held`
 			}
-			if spec.UID == 0 && limit.name == "processes" {
-				hint = "run airlock as an ordinary user; or " + hint
+			if spec.UID == os.Geteuid() && limit.name == "processes" {
+				hint = "run airlock as an ordinary user (this one is root of the host, whom RLIMIT_NPROC does not bind); or " + hint
 			}
 			return &SetupError{
 				Op:   "hold limit",
