@@ -329,3 +329,43 @@ func TestRefusedBeforeItIsFetched(t *testing.T) {
 		})
 	}
 }
+
+// A package's code builds it, and may put anything into the library. What is kept is the set that was decided on, and
+// nothing that goes by another name.
+func TestRBuildsWhatWasDecidedOn(t *testing.T) {
+	config := DefaultPackages()
+	config.R.Allow, config.R.Deny = []string{"low", "high"}, []string{"refused"}
+	for _, tt := range []struct{ stray, want string }{
+		{"low/extra", ""},
+		{"refused/DESCRIPTION", `the installation left "refused", which is no package of the set`},
+		{"high/DESCRIPTION", `the installation left "high"`}, // is there already, and not what is built
+		{"Low/DESCRIPTION", `the installation left "Low"`},
+		{"file", `the installation left "file"`},
+		{"00LOCK-low/x", `the installation left "00LOCK-low"`},
+	} {
+		t.Run(tt.stray, func(t *testing.T) {
+			host := &fakeR{names: []string{"high", "low"}}
+			c := beginWithR(t, t.TempDir(), host, config)
+			for _, name := range []string{"high", "low"} {
+				if name == "low" {
+					host.stray = []string{tt.stray}
+				}
+				p, err := planRPackages(c, false, name)
+				if err == nil {
+					_, err = c.Apply(t.Context(), p, nil)
+				}
+				want := ""
+				if name == "low" {
+					want = tt.want
+				}
+				if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v, want %q", name, err, want)
+				}
+			}
+			layers, err := os.ReadDir(c.store.path("layers"))
+			if kept := len(layers) == 2; err != nil || kept != (tt.want == "") {
+				t.Errorf("layers: %v, %v", layers, err)
+			}
+		})
+	}
+}
