@@ -64,6 +64,13 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	if err != nil {
 		return nil, err
 	}
+	length, err := directorySize(archive, info.Size())
+	if errors.Is(err, errEnd) {
+		return nil, refuse("%v", err)
+	}
+	if err != nil {
+		return nil, refuse("it is no zip archive: %v", err)
+	}
 	limited := &directoryReader{ReaderAt: archive, left: maxDirectory}
 	z, err := zip.NewReader(limited, info.Size())
 	if errors.Is(err, errDirectory) {
@@ -76,6 +83,9 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 		return nil, refuse("it is no zip archive: %v", err)
 	}
 	limited.left = -1
+	if err := checkDirectory(z, length); err != nil {
+		return nil, refuse("%v", err)
+	}
 	if len(z.File) > maxMembers {
 		return nil, refuse("it has %d members", len(z.File))
 	}
