@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"airlock/internal/clearing"
 	"airlock/internal/units"
 )
 
@@ -100,7 +101,7 @@ func (s *Store) commit(made, place string) error {
 	}
 	err := os.Rename(made, s.path(place))
 	if errors.Is(err, fs.ErrExist) || err != nil && exists(s.path(place)) {
-		return removeTree(made)
+		return clearing.Tree(made)
 	}
 	return err
 }

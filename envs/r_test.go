@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"airlock/internal/clearing"
 )
 
 func TestParseRRequirement(t *testing.T) {
@@ -217,7 +219,7 @@ func beginWithR(t *testing.T, dir string, host *fakeR, config Packages) *Convers
 	}
 	t.Cleanup(func() {
 		_ = c.Close()
-		_ = removeTree(store.dir) // what is sealed t can't remove
+		_ = clearing.Tree(store.dir) // what is sealed t can't remove
 	})
 	return c
 }
