@@ -149,7 +149,10 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 	if err != nil {
 		return err
 	}
-	fetched := filepath.Join(w.dir, "fetch", "wheels")
+	fetched, err := w.fetchedTo(step.Name)
+	if err != nil {
+		return err
+	}
 	for _, p := range missing {
 		file := filepath.Join(fetched, p.Wheel)
 		sum, _, err := hashFile(file)
