@@ -64,7 +64,7 @@ func memberSums(file, site string, paths map[string]bool) (map[string][sha256.Si
 	var commands [sha256.Size]byte
 	for _, f := range z.File {
 		at, err := installed(f.Name, site)
-		isCommands := strings.HasSuffix(f.Name, ".dist-info/entry_points.txt")
+		isCommands := strings.HasSuffix(f.Name, ".dist-info/entry_points.txt") && strings.Count(f.Name, "/") == 1
 		if err != nil || strings.HasSuffix(f.Name, "/") || !paths[at] && !isCommands {
 			continue
 		}

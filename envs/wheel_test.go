@@ -25,7 +25,7 @@ func renamed(name string) []byte {
 	return append(head, field...)
 }
 
-func writeWheel(t *testing.T, members []member) (file string) {
+func writeWheel(t testing.TB, members []member) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "bad-1.0-py3-none-any.whl")
 	f, err := os.Create(file)
