@@ -80,7 +80,7 @@ func TestHostileIndexes(t *testing.T) {
 	in := openWithPackages(t, t.TempDir(), "[limits]\ndisk = \"32MiB\"\nmemory = \"512MiB\"\n[packages]\nhosts = []\nindex = \"http://index.test:"+index.port()+
 		"/simple\"\nallow = [\"replaces\", \"direct\", \"away\", \"forged\", \"endless\", \"bomb\", \"source\", \"hides\", \"barred\", \"leaf\"]\n")
 	for name, want := range map[string]string{
-		"replaces": "a part of the environment itself", "direct": "resolved", "away": "elsewhere.test:1234", "forged": "resolved", "endless": "limits.disk",
+		"replaces": "a part of the environment itself", "direct": "/tmp/evil/leaf-1.0-py3-none-any.whl", "away": "elsewhere.test:1234", "forged": "DO NOT MATCH", "endless": "limits.disk",
 		"barred": "the index answered 403 when it was asked for barred", "bomb": "limits.memory", "source": "No matching distribution found for source", "hides": "hides 1.0 requires leaf, which is not there",
 	} {
 		if err := in.install(name); err == nil || !strings.Contains(err.Error(), want) {

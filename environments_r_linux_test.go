@@ -28,6 +28,7 @@ import (
 type rSource struct {
 	name, version, fields string
 	files                 map[string]string
+	more                  []tar.Header // members without content, beside the files
 }
 
 func (s rSource) file() string { return s.name + "_" + s.version + ".tar.gz" }
@@ -49,6 +50,11 @@ func (s rSource) bytes(t *testing.T) []byte {
 			_, err = w.Write([]byte(all[name]))
 		}
 		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, h := range s.more {
+		if err := w.WriteHeader(&h); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,15 +146,15 @@ func TestRPackages(t *testing.T) {
 	withR(t)
 	mark := filepath.Join(t.TempDir(), "mark")
 	repo, ca := serveR(t, []rSource{
-		{"low", "1.0-2", "NeedsCompilation: yes\n", map[string]string{
+		{name: "low", version: "1.0-2", fields: "NeedsCompilation: yes\n", files: map[string]string{
 			"NAMESPACE": "export(low)\nuseDynLib(low, clow)\n", "R/low.R": "low <- function() .Call(clow)\n",
 			"src/low.c": "#include <Rinternals.h>\nSEXP clow(void) { return ScalarInteger(42); }\n",
 		}},
-		{"high", "2.1", "Imports: low (>= 1.0-1), methods, stats\n", map[string]string{
+		{name: "high", version: "2.1", fields: "Imports: low (>= 1.0-1), methods, stats\n", files: map[string]string{
 			"NAMESPACE": "export(high)\nimportFrom(low, low)\n", "R/high.R": fmt.Sprintf("high <- function() low() + 1L\ntry(file.create(%q))\ntry(file.create('/tmp/airlock-test-r'))\n", mark),
 		}},
-		{"refused", "1.0", "", map[string]string{"NAMESPACE": ""}},
-		{"broken", "1.0", "Imports: low\n", map[string]string{"NAMESPACE": "", "R/x.R": "stop('it does not build')\n"}},
+		{name: "refused", version: "1.0", files: map[string]string{"NAMESPACE": ""}},
+		{name: "broken", version: "1.0", fields: "Imports: low\n", files: map[string]string{"NAMESPACE": "", "R/x.R": "stop('it does not build')\n"}},
 	})
 	state := t.TempDir()
 	in := openWithR(t, state, repo, ca, `"low>=1.0", "high", "broken"`)
@@ -182,5 +188,45 @@ func TestRPackages(t *testing.T) {
 	}
 	if plan, _, err := in.installR("high>=2", "low"); err != nil || !plan.Already {
 		t.Errorf("what is there: %+v, %v", plan, err)
+	}
+}
+
+// The archive of a source package is unpacked and built in the sandbox, whatever is in it. What it leaves in the library
+// is the package that was decided on, without links and set-id bits, or nothing is kept.
+func TestHostileRPackages(t *testing.T) {
+	withR(t)
+	outside := filepath.Join(t.TempDir(), "outside")
+	empty := map[string]string{"NAMESPACE": ""}
+	repo, ca := serveR(t, []rSource{
+		{name: "stray", version: "1.0", files: map[string]string{"NAMESPACE": "", "R/x.R": "dir.create('/env-r/refused')\nwriteLines('Package: refused', '/env-r/refused/DESCRIPTION')\n"}},
+		{name: "twofold", version: "1.0", files: empty, more: []tar.Header{{Name: "refused/DESCRIPTION", Mode: 0o644}}},
+		{name: "leads", version: "1.0", files: empty, more: []tar.Header{{Name: "leads/../../../../../.." + outside, Mode: 0o644}, {Name: outside, Mode: 0o644}}},
+		{name: "odd", version: "1.0", files: empty, more: []tar.Header{
+			{Name: "odd/inst/", Typeflag: tar.TypeDir, Mode: 0o755},
+			{Name: "odd/inst/link", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"},
+			{Name: "odd/inst/setid", Mode: 0o6755},
+			{Name: "odd/inst/pipe", Typeflag: tar.TypeFifo, Mode: 0o644},
+		}},
+	})
+	in := openWithR(t, t.TempDir(), repo, ca, `"stray", "twofold", "leads", "odd"`)
+	for name, want := range map[string]string{
+		"stray": `the installation left "refused", which is no package of the set`, "twofold": "twofold_1.0.tar.gz", "leads": "the packages could not be installed",
+	} {
+		if _, _, err := in.installR(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+		if left := in.left(); len(left) > 0 {
+			t.Errorf("%s: left %q", name, left)
+		}
+	}
+	if _, err := os.Lstat(outside); err == nil {
+		t.Error("an archive was unpacked outside of the sandbox")
+	}
+	if _, _, err := in.installR("odd"); err != nil {
+		t.Errorf("odd: %v", err)
+	}
+	text := in.run(tools.Request{Tool: "run_shell", Command: "ls /env-r; find /env-r/ -mindepth 1 ! -type f ! -type d; find /env-r/ -mindepth 1 -perm /6222; ls /env-r/odd/setid"})
+	if !strings.HasPrefix(text, "odd\n/env-r/odd/setid\nexit=0") {
+		t.Errorf("a run: %s", text)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"airlock/envs"
 	"airlock/proxy"
 	"airlock/tools"
@@ -48,6 +50,19 @@ func TestInstallNetwork(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Whatever else says how a run's connections are made holds for an installer, too.
+func TestInstallNetworkIsTheHosts(t *testing.T) {
+	runs := proxy.Config{
+		Mode: "deny", Allow: []string{"a.test"}, Deny: []string{"b.test"},
+		Private: []string{"10.0.0.0/8"}, Upstream: "http://proxy.test:3128", Resolve: map[string]string{"index.test": "10.0.0.1"},
+	}
+	want := runs
+	want.Mode, want.Allow, want.Deny = "allowlist", []string{"index.test:443"}, nil
+	if diff := cmp.Diff(want, tools.InstallNetwork(runs, []string{"index.test:443"})); diff != "" {
+		t.Errorf("the network of an installer (-want +got):\n%s", diff)
 	}
 }
 

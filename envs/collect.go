@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"airlock/internal/clearing"
 	"airlock/internal/filelock"
 )
 
@@ -70,7 +71,7 @@ type collector struct {
 func (g *collector) remove(dir string) {
 	g.found.Bytes += usageOf(dir)
 	if !g.dryRun {
-		_ = removeTree(dir) // what stays is tried again
+		_ = clearing.Tree(dir) // what stays is tried again
 	}
 }
 
@@ -110,7 +111,7 @@ func (g *collector) tree(digest string) bool {
 	}
 	defer held.Unlock()
 	if !g.dryRun {
-		_ = removeTree(g.store.path("trees", digest))
+		_ = clearing.Tree(g.store.path("trees", digest))
 		_ = os.Remove(path)
 	}
 	return true

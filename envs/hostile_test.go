@@ -55,3 +55,24 @@ func TestHostileWheels(t *testing.T) {
 		})
 	}
 }
+
+// Two wheels of one set that install a file of the same name are a collision unless it is the same file: a checksum that
+// is the same says nothing.
+func TestWheelsThatCollide(t *testing.T) {
+	for _, tt := range []struct{ one, other, want string }{
+		{"plumless", "plumless", ""},
+		{"plumless", "plumbing", "both install python3.11/site-packages/shared.py"},
+		{"plumless", "buckeroo", "both install python3.11/site-packages/shared.py"}, // which have one CRC-32
+	} {
+		w := newWorld(t)
+		w.config.Allow = []string{"one", "other"}
+		for name, content := range map[string]string{"one": tt.one, "other": tt.other} {
+			w.installer.Wheels = append(w.installer.Wheels, envstest.Wheel{Name: name, Version: "1.0", Files: map[string]string{"shared.py": content}})
+		}
+		_, _, err := install(w.begin(), "default", "one", "other")
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s, %s: %v, want %q", tt.one, tt.other, err, tt.want)
+		}
+		w.clean()
+	}
+}

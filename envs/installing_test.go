@@ -2,6 +2,7 @@ package envs_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,5 +94,43 @@ func TestBase(t *testing.T) {
 	}
 	if got := w.sees(c, "default", "mine"); got != "new" {
 		t.Errorf("deps that changed: %s", got)
+	}
+}
+
+// What is kept of packages can't be written, in a layer and in the trees that share its files.
+func TestSealed(t *testing.T) {
+	w := newWorld(t)
+	w.config.Allow = []string{"six", "needs-six"}
+	c := w.begin()
+	for _, requirement := range []string{"six==1.16.0", "needs-six"} {
+		if _, _, err := install(c, "default", requirement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := 0
+	for _, kind := range []string{"layers", "trees"} {
+		roots, err := filepath.Glob(filepath.Join(w.dir, kind, "*", "root"))
+		if err != nil || len(roots) != 2 {
+			t.Fatalf("%s: %q, %v", kind, roots, err)
+		}
+		for _, root := range roots {
+			err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+				if err != nil || name == root || d.Type()&fs.ModeSymlink != 0 {
+					return err
+				}
+				info, err := d.Info()
+				if err == nil && (info.Mode().Perm()&0o222 != 0 || info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0) {
+					t.Errorf("%s has the mode %v", name, info.Mode())
+				}
+				files++
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if files < 20 {
+		t.Errorf("%d files were looked at", files)
 	}
 }

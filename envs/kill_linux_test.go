@@ -13,7 +13,7 @@ import (
 )
 
 // killed makes this test binary a server that installs, and is killed meanwhile.
-const killed = "AIRLOCK_TEST_KILLED"
+const killed = "TEST_KILLED_SERVER"
 
 // TestKilledServer is the server of TestKill; by itself it does nothing.
 func TestKilledServer(t *testing.T) {

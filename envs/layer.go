@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"airlock/internal/clearing"
 	"airlock/internal/units"
 )
 
@@ -100,7 +101,7 @@ func (s *Store) commit(made, place string) error {
 	}
 	err := os.Rename(made, s.path(place))
 	if errors.Is(err, fs.ErrExist) || err != nil && exists(s.path(place)) {
-		return removeTree(made)
+		return clearing.Tree(made)
 	}
 	return err
 }
@@ -148,7 +149,10 @@ func (c *Conversation) fetch(ctx context.Context, py *python, w *work, packages 
 	if err != nil {
 		return err
 	}
-	fetched := filepath.Join(w.dir, "fetch", "wheels")
+	fetched, err := w.fetchedTo(step.Name)
+	if err != nil {
+		return err
+	}
 	for _, p := range missing {
 		file := filepath.Join(fetched, p.Wheel)
 		sum, _, err := hashFile(file)
@@ -191,7 +195,8 @@ func (s *Store) keepWheel(file string, p Package) error {
 // content. It returns the set with what the wheels' own metadata requires.
 func (c *Conversation) inspect(py *python, packages []Package) ([]Package, error) {
 	packages = slices.Clone(packages)
-	owner, sums := map[string]string{}, map[string]uint32{}
+	owner, sums := map[string]int{}, map[string]uint32{}
+	var shared []sharedFile
 	for i, p := range packages {
 		held, err := inspectWheel(c.store.wheelFile(p), p, py.site(), c.mostBytes)
 		if err != nil {
@@ -200,12 +205,14 @@ func (c *Conversation) inspect(py *python, packages []Package) ([]Package, error
 		packages[i].Requires = held.Requires
 		for name, sum := range held.Files {
 			if other, ok := owner[name]; ok && sums[name] != sum {
-				return nil, &CollisionError{Path: name, One: other, Other: p.Name + " " + p.Version}
+				return nil, collisionOf(name, packages[other], p)
+			} else if ok {
+				shared = append(shared, sharedFile{name, other, i})
 			}
-			owner[name], sums[name] = p.Name+" "+p.Version, sum
+			owner[name], sums[name] = i, sum
 		}
 	}
-	return packages, nil
+	return packages, c.firstCollision(py, packages, shared)
 }
 
 // install has pip install a set that was fetched, with no network, and makes a layer of the outcome.

@@ -1,14 +1,18 @@
 package envs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"airlock/internal/clearing"
 )
 
 func TestParseRRequirement(t *testing.T) {
@@ -124,43 +128,176 @@ func TestMD5OfR(t *testing.T) {
 	}
 }
 
-// fakeR plays R for its steps, and a repository of packages without dependencies, all in version 1.0.
+// fakeR plays R for its steps, and a repository of packages without dependencies, all in one version.
 type fakeR struct {
-	names []string
-	steps []string
+	names   []string
+	version string // of the packages; "" is 1.0
+	itself  string // the version of R; "" is 4.2.2
+	steps   []string
+	// stray are paths that a package puts beside itself into the library.
+	stray []string
 }
 
 func (r *fakeR) Run(_ context.Context, s Step) (Outcome, error) {
 	r.steps = append(r.steps, s.Name)
-	build := s.Binds[slices.IndexFunc(s.Binds, func(b Bind) bool { return b.Target == "/build" })].Source
-	answer := `{"version": "4.2.2", "platform": "x86_64-pc-linux-gnu", "library": "/usr/lib/R/lib"}`
-	if s.Name == "resolve" {
-		var index rIndex
-		for _, n := range r.names {
-			index.Packages = append(index.Packages, rRow{Name: n, Version: "1.0", File: n + "_1.0.tar.gz", URL: "https://index.test/" + n + "_1.0.tar.gz"})
-		}
-		text, err := json.Marshal(index)
-		if err != nil {
-			return Outcome{}, err
-		}
-		answer = string(text)
+	at := map[string]string{}
+	for _, b := range s.Binds {
+		at[b.Target] = b.Source
 	}
-	if s.Name == "fetch" {
-		for _, n := range r.names {
-			if err := os.WriteFile(filepath.Join(build, "wheels", n+"_1.0.tar.gz"), []byte(n), 0o644); err != nil {
+	version := cmp.Or(r.version, "1.0")
+	var index rIndex
+	for _, n := range r.names {
+		file := n + "_" + version + ".tar.gz"
+		index.Packages = append(index.Packages, rRow{Name: n, Version: version, File: file, URL: "https://index.test/" + file})
+	}
+	var answer any
+	switch s.Name {
+	case "probe":
+		answer = map[string]string{"version": cmp.Or(r.itself, "4.2.2"), "platform": "x86_64-pc-linux-gnu", "library": "/usr/lib/R/lib"}
+	case "resolve":
+		answer = index
+	case "fetch":
+		for _, p := range index.Packages {
+			if err := os.WriteFile(filepath.Join(at["/build"], "wheels", p.File), []byte(p.File), 0o644); err != nil {
 				return Outcome{}, err
 			}
 		}
+		answer = struct{}{}
+	case "install":
+		built, err := r.build(at)
+		if err != nil {
+			return Outcome{}, err
+		}
+		answer = rIndex{Packages: built}
 	}
-	return Outcome{}, os.WriteFile(filepath.Join(build, "answer.json"), []byte(answer), 0o644)
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, os.WriteFile(filepath.Join(at["/build"], "answer.json"), text, 0o644)
+}
+
+// build makes a directory in the library for each source package that is to be installed.
+func (r *fakeR) build(at map[string]string) (built []rRow, err error) {
+	lines, err := os.ReadFile(filepath.Join(at["/build"], "requirements.txt"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range strings.Fields(string(lines)) {
+		if _, err := os.Stat(filepath.Join(at["/wheels"], file)); err != nil {
+			return nil, err
+		}
+		name, version, _ := strings.Cut(strings.TrimSuffix(file, ".tar.gz"), "_")
+		built = append(built, rRow{Name: name, Version: version})
+		description := filepath.Join(at[rMountPoint], name, "DESCRIPTION")
+		if err := errors.Join(os.Mkdir(filepath.Dir(description), 0o755), os.WriteFile(description, []byte(file+" built by "+cmp.Or(r.itself, "4.2.2")), 0o644)); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range r.stray {
+		file := filepath.Join(at[rMountPoint], path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
+			return nil, err
+		}
+	}
+	return built, nil
+}
+
+// beginWithR begins a conversation in a store below dir, with an R that is played.
+func beginWithR(t *testing.T, dir string, host *fakeR, config Packages) *Conversation {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "Rscript"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	store, err := OpenStore(filepath.Join(dir, "envs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Begin(t.Context(), Options{Store: store, Installer: host, Find: FindOptions{Path: dir}, Packages: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Close()
+		_ = clearing.Tree(store.dir) // what is sealed t can't remove
+	})
+	return c
+}
+
+// planRPackages plans for the default environment.
+func planRPackages(c *Conversation, upgrade bool, names ...string) (*Plan, error) {
+	return c.Plan(context.Background(), Want{Environment: "default", Language: LanguageR, Requirements: names, Upgrade: upgrade}, nil)
+}
+
+// A library that was made for another R is no use to this one, and is made anew by an installation that may replace what
+// is there: all that it was asked for, and not only what the call asks for. The sources are those that were decided on.
+func TestAnotherR(t *testing.T) {
+	dir, config := t.TempDir(), DefaultPackages()
+	config.R.Allow = []string{"low", "high"}
+	c := beginWithR(t, dir, &fakeR{names: []string{"low", "high"}}, config)
+	p, err := planRPackages(c, false, "low")
+	if err == nil {
+		_, err = c.Apply(t.Context(), p, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := c.store.EnvironmentOf(LanguageR, "default")
+	if err != nil || len(before.Layers) != 1 {
+		t.Fatalf("holds %+v, %v", before, err)
+	}
+	patched := beginWithR(t, dir, &fakeR{names: []string{"low", "high"}, itself: "4.2.9"}, config)
+	if tree, err := patched.MountR(t.Context(), "default"); err != nil || tree == nil {
+		t.Errorf("a run with a newer patch of the same R: %v", err)
+	} else {
+		tree.Release()
+	}
+
+	config.R.Allow = []string{"high"} // what is built anew from the same sources was decided on
+	host := &fakeR{names: []string{"low", "high"}, itself: "4.3.0"}
+	c = beginWithR(t, dir, host, config)
+	if _, err := c.MountR(t.Context(), "default"); err == nil || !strings.Contains(err.Error(), "another R (R 4.2 x86_64-pc-linux-gnu; now it is R 4.3 x86_64-pc-linux-gnu)") {
+		t.Errorf("a run: %v", err)
+	}
+	if _, err := planRPackages(c, false, "high"); err == nil || !strings.Contains(err.Error(), "package_install with upgrade makes it anew") {
+		t.Errorf("an installation: %v", err)
+	}
+	p, err = planRPackages(c, true, "high")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Additive || p.Already || len(p.Decision.Ask) > 0 || !strings.Contains(p.Question(), "low 1.0 in place of 1.0") {
+		t.Errorf("additive %t, already %t, to be asked %v: %s", p.Additive, p.Already, p.Asked(), p.Question())
+	}
+	done, err := c.Apply(t.Context(), p, nil)
+	if err != nil || done.Additive || len(done.Changes) != 2 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	e, err := c.store.EnvironmentOf(LanguageR, "default")
+	if err != nil || shortSet(e.Packages) != "high 1.0, low 1.0" || len(e.Layers) != 1 || e.Layers[0] == before.Layers[0] || !slices.Equal(e.Roots, []string{"high", "low"}) {
+		t.Errorf("holds %+v, %v", e, err)
+	}
+	tree, err := c.MountR(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Release()
+	if text, err := os.ReadFile(filepath.Join(tree.Root, "low", "DESCRIPTION")); err != nil || string(text) != "low_1.0.tar.gz built by 4.3.0" {
+		t.Errorf("runs see %q, %v", text, err)
+	}
+	if p, err := planRPackages(c, false, "low", "high"); err != nil || !p.Already {
+		t.Errorf("after that: %+v, %v", p, err)
+	}
+
+	// What the repository has by now is another package, and is asked for.
+	c = beginWithR(t, dir, &fakeR{names: []string{"low", "high"}, itself: "4.4.0", version: "2.0"}, config)
+	if p, err = planRPackages(c, true, "high"); err != nil || !slices.Equal(p.Asked(), []string{"low"}) {
+		t.Errorf("with another version: to be asked %v, %v", p.Asked(), err)
+	}
 }
 
 // What the configuration refuses is refused by what the index says of it: nothing of it is fetched.
 func TestRefusedBeforeItIsFetched(t *testing.T) {
-	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "Rscript"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct {
 		approve     string
 		allow, deny []string
@@ -175,29 +312,61 @@ func TestRefusedBeforeItIsFetched(t *testing.T) {
 		{"ask", []string{"low"}, []string{"low"}, false, `packages.r.deny has "low"`},
 	} {
 		t.Run(fmt.Sprintf("%s %v %v %t", tt.approve, tt.allow, tt.deny, tt.granted), func(t *testing.T) {
-			store, err := OpenStore(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
 			config := DefaultPackages()
 			config.Approve, config.R.Allow, config.R.Deny = tt.approve, tt.allow, tt.deny
+			host := &fakeR{names: []string{"low"}}
+			c := beginWithR(t, t.TempDir(), host, config)
 			if tt.granted {
-				if err := store.Grant(t.Context(), Grant{Language: LanguageR, Environment: "default", Index: config.R.Repo, Names: []string{"low"}}); err != nil {
+				if err := c.store.Grant(t.Context(), Grant{Language: LanguageR, Environment: "default", Index: config.R.Repo, Names: []string{"low"}}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			host := &fakeR{names: []string{"low"}}
-			c, err := Begin(t.Context(), Options{Store: store, Installer: host, Find: FindOptions{Path: bin}, Packages: config})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			_, err = c.Plan(t.Context(), Want{Environment: "default", Language: LanguageR, Requirements: []string{"low"}}, nil)
+			_, err := planRPackages(c, false, "low")
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 			if fetched := slices.Contains(host.steps, "fetch"); fetched != (tt.want == "") {
 				t.Errorf("the steps were %q", host.steps)
+			}
+		})
+	}
+}
+
+// A package's code builds it, and may put anything into the library. What is kept is the set that was decided on, and
+// nothing that goes by another name.
+func TestRBuildsWhatWasDecidedOn(t *testing.T) {
+	config := DefaultPackages()
+	config.R.Allow, config.R.Deny = []string{"low", "high"}, []string{"refused"}
+	for _, tt := range []struct{ stray, want string }{
+		{"low/extra", ""},
+		{"refused/DESCRIPTION", `the installation left "refused", which is no package of the set`},
+		{"high/DESCRIPTION", `the installation left "high"`}, // is there already, and not what is built
+		{"Low/DESCRIPTION", `the installation left "Low"`},
+		{"file", `the installation left "file"`},
+		{"00LOCK-low/x", `the installation left "00LOCK-low"`},
+	} {
+		t.Run(tt.stray, func(t *testing.T) {
+			host := &fakeR{names: []string{"high", "low"}}
+			c := beginWithR(t, t.TempDir(), host, config)
+			for _, name := range []string{"high", "low"} {
+				if name == "low" {
+					host.stray = []string{tt.stray}
+				}
+				p, err := planRPackages(c, false, name)
+				if err == nil {
+					_, err = c.Apply(t.Context(), p, nil)
+				}
+				want := ""
+				if name == "low" {
+					want = tt.want
+				}
+				if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v, want %q", name, err, want)
+				}
+			}
+			layers, err := os.ReadDir(c.store.path("layers"))
+			if kept := len(layers) == 2; err != nil || kept != (tt.want == "") {
+				t.Errorf("layers: %v, %v", layers, err)
 			}
 		})
 	}

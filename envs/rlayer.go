@@ -51,8 +51,26 @@ func (c *Conversation) makeRLayer(ctx context.Context, h *rHost, packages []Pack
 				return layer{}, &StepError{Step: "install", Outcome: out}
 			}
 		}
+		if err := onlyPackages(staging, packages); err != nil {
+			return layer{}, err
+		}
 		return finishLayer(staging, made, skeleton{}, []string{h.Library}, layer{Python: h.kind(), Packages: packages})
 	})
+}
+
+// onlyPackages reports what is in a library beside the packages of a set: their code made the library, and could put
+// another package there, which nobody decided on.
+func onlyPackages(library string, packages []Package) error {
+	entries, err := os.ReadDir(library)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, decided := find(packages, e.Name()); !decided || !e.IsDir() {
+			return fmt.Errorf("the installation left %q, which is no package of the set", clip(e.Name(), 200))
+		}
+	}
+	return nil
 }
 
 // inOrder sorts packages so that each comes after those that it requires. Those that require each other come in

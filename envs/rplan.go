@@ -217,9 +217,13 @@ func (c *Conversation) fetchR(ctx context.Context, h *rHost, w *work, fresh []rR
 	if err != nil {
 		return err
 	}
+	fetched, err := w.fetchedTo(step.Name)
+	if err != nil {
+		return err
+	}
 	for _, row := range fresh {
 		i := slices.IndexFunc(set, func(p Package) bool { return p.Name == row.Name })
-		file := filepath.Join(w.dir, step.Name, "wheels", row.File)
+		file := filepath.Join(fetched, row.File)
 		if err := checkMD5(file, row); err != nil {
 			return err
 		}

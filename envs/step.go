@@ -120,6 +120,17 @@ func (s *Store) drive(ctx context.Context, in Installer, w *work, step Step, fil
 	return out, readAnswer(build, answer)
 }
 
+// fetchedTo is the directory that a step fetched to, now that it has ended. The step could put a link there, which would
+// lead to files of the host's.
+func (w *work) fetchedTo(step string) (string, error) {
+	dir := filepath.Join(w.dir, step, "wheels")
+	info, err := os.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		err = errors.New("the installer left no directory of what it fetched")
+	}
+	return dir, err
+}
+
 // readAnswer reads what the step left. The step could replace the file by anything.
 func readAnswer(build string, answer any) error {
 	f, err := openRegular(filepath.Join(build, "answer.json"))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"airlock/internal/clearing"
 	"airlock/internal/filelock"
 )
 
@@ -121,25 +122,7 @@ func (s *Store) newWork() (*work, error) {
 
 // close removes it with all that is in it.
 func (w *work) close() {
-	_ = removeTree(w.dir) // else it is garbage for the next server
+	_ = clearing.Tree(w.dir) // else it is garbage for the next server
 	_ = os.Remove(w.path)
 	w.lock.Unlock()
-}
-
-// removeTree removes a directory whose directories may be read-only. It follows no links.
-func removeTree(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(name, 0o700)
-			if err != nil { // it could not be read: now it can
-				return nil
-			}
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

@@ -78,7 +78,10 @@ func (s *Store) makeTree(to shape, digest string, layers []string, packages []Pa
 	if err := to.bones.make(root); err != nil {
 		return err
 	}
-	b := builder{root: root, from: map[string]string{}, dirs: []string{}}
+	b := builder{root: root, from: map[string]string{}}
+	for _, d := range to.bones.dirs {
+		b.dirs = append(b.dirs, filepath.Join(root, d))
+	}
 	for _, l := range layers {
 		if err := b.link(s.layerRoot(l), "."); err != nil {
 			var e *collision

@@ -64,6 +64,13 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	if err != nil {
 		return nil, err
 	}
+	length, err := directorySize(archive, info.Size())
+	if errors.Is(err, errEnd) {
+		return nil, refuse("%v", err)
+	}
+	if err != nil {
+		return nil, refuse("it is no zip archive: %v", err)
+	}
 	limited := &directoryReader{ReaderAt: archive, left: maxDirectory}
 	z, err := zip.NewReader(limited, info.Size())
 	if errors.Is(err, errDirectory) {
@@ -76,11 +83,15 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 		return nil, refuse("it is no zip archive: %v", err)
 	}
 	limited.left = -1
+	if err := checkDirectory(z, length); err != nil {
+		return nil, refuse("%v", err)
+	}
 	if len(z.File) > maxMembers {
 		return nil, refuse("it has %d members", len(z.File))
 	}
 	w := &wheel{Files: map[string]uint32{}}
-	dist := "" // the directory of its metadata
+	dist := ""                 // the directory of its metadata
+	infos := map[string]bool{} // all that Python takes for the metadata of a package
 	for _, f := range z.File {
 		if err := checkMember(f); err != nil {
 			return nil, refuse("%v", err)
@@ -102,6 +113,9 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 			return nil, refuse("%q is in it twice", f.Name)
 		}
 		w.Files[target] = f.CRC32
+		if info := distribution(target, site); info != "" {
+			infos[info] = true
+		}
 		if dir, name := path.Split(f.Name); name == "METADATA" && strings.HasSuffix(dir, ".dist-info/") && strings.Count(dir, "/") == 1 {
 			if dist != "" {
 				return nil, refuse("it has several .dist-info directories")
@@ -111,6 +125,13 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	}
 	if dist == "" {
 		return nil, refuse("it has no metadata")
+	}
+	for info := range infos {
+		egg, isEgg := strings.CutSuffix(strings.ToLower(info), ".egg-info")
+		name, _, _ := strings.Cut(egg, "-")
+		if info+"/" != dist && (!isEgg || NormalizeName(name) != p.Name) {
+			return nil, refuse("it holds metadata that is of another package: %q", info)
+		}
 	}
 	metadata, err := readMember(z, dist+"METADATA")
 	if err != nil {
@@ -241,6 +262,17 @@ func installed(name, site string) (string, error) {
 		return rest, nil
 	}
 	return "", fmt.Errorf("the member %q belongs nowhere", clip(name, 200))
+}
+
+// distribution gives the directory or file by which Python sees a package that is installed, if a path in the
+// environment is that or in it; else "". Case does not count (importlib.metadata).
+func distribution(target, site string) string {
+	rest, ok := strings.CutPrefix(target, site+"/")
+	top, _, _ := strings.Cut(rest, "/")
+	if low := strings.ToLower(top); ok && (strings.HasSuffix(low, ".dist-info") || strings.HasSuffix(low, ".egg-info")) {
+		return top
+	}
+	return ""
 }
 
 var skeletonName = pattern.Lazy(`^(pyvenv\.cfg|lib64(/.*)?|bin/(python|pypy)[0-9.]*)$`)

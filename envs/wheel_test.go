@@ -25,7 +25,7 @@ func renamed(name string) []byte {
 	return append(head, field...)
 }
 
-func writeWheel(t *testing.T, members []member) (file string) {
+func writeWheel(t testing.TB, members []member) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "bad-1.0-py3-none-any.whl")
 	f, err := os.Create(file)
@@ -73,6 +73,12 @@ func TestInspectingWheels(t *testing.T) {
 		{"another version", []member{{name: info + "METADATA", content: "Name: bad\nVersion: 1.0.1\n"}}, "it says that it is bad 1.0.1"},
 		{"no metadata", []member{{name: "bad.py"}}, "it has no metadata"},
 		{"two packages", []member{metadata, {name: "worse-1.0.dist-info/METADATA", content: "Name: worse\nVersion: 1.0\n"}}, "several .dist-info"},
+		{"a second package by its data", []member{metadata, {name: "bad-1.0.data/purelib/worse-1.0.dist-info/METADATA"}}, `is of another package: "worse-1.0.dist-info"`},
+		{"a second package in capitals", []member{metadata, {name: "WORSE-1.0.DIST-INFO/PKG-INFO"}}, `is of another package: "WORSE-1.0.DIST-INFO"`},
+		{"a second package as eggs had it", []member{metadata, {name: "worse-1.0.egg-info"}}, `is of another package: "worse-1.0.egg-info"`},
+		{"its own in another version", []member{metadata, {name: "bad-2.0.dist-info/RECORD"}}, `is of another package: "bad-2.0.dist-info"`},
+		{"an egg's of its own", []member{metadata, {name: "Bad.egg-info/PKG-INFO"}}, ""},
+		{"packages in packages", []member{metadata, {name: "bad/_vendor/worse-1.0.dist-info/METADATA"}}, ""},
 		{"one member twice", []member{metadata, {name: "bad.py"}, {name: "bad.py"}}, "is in it twice"},
 		{"one file by two places", []member{metadata, {name: "bad.py"}, {name: "bad-1.0.data/purelib/bad.py"}}, "is in it twice"},
 		{"the interpreter by its data", []member{metadata, {name: "bad-1.0.data/data/bin/python3.11"}}, "a part of the environment itself"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"airlock/internal/clearing"
 	"airlock/internal/filelock"
 )
 
@@ -168,7 +169,7 @@ func sweepCaches(dir string) {
 		lock, err := filelock.Try(filepath.Join(one, "lock"), filelock.Alone)
 		if err == nil {
 			if !waitsFor(one) {
-				_ = removeTree(all.fd, name)
+				_ = clearing.Beneath(all.fd, name)
 			}
 			lock.Unlock()
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"airlock/internal/clearing"
 	"airlock/internal/filelock"
 )
 
@@ -60,7 +61,7 @@ func (one *CleanedCache) clean(ctx context.Context, dir string, dryRun bool) err
 	}
 	var failed []error
 	for _, name := range names {
-		failed = append(failed, removeTree(files.fd, name))
+		failed = append(failed, clearing.Beneath(files.fd, name))
 	}
 	failed = append(failed, removeIfThere(filepath.Join(dir, "size"))) // it is measured anew
 	if one.Gone && !waitsFor(dir) {
@@ -68,7 +69,7 @@ func (one *CleanedCache) clean(ctx context.Context, dir string, dryRun bool) err
 		if err != nil {
 			return errors.Join(append(failed, err)...)
 		}
-		failed = append(failed, removeTree(parent.fd, filepath.Base(dir)), parent.close())
+		failed = append(failed, clearing.Beneath(parent.fd, filepath.Base(dir)), parent.close())
 	}
 	return errors.Join(failed...)
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"airlock/internal/clearing"
 	"airlock/internal/filelock"
 )
 
@@ -230,7 +231,7 @@ func (c *cleaning) servers(ctx context.Context, base *tree) error {
 	return deadServers(base, func(server *tree, name string) error {
 		bytes, err := treeUsage(ctx, server)
 		if err == nil && !c.DryRun {
-			err = removeTree(base.fd, name)
+			err = clearing.Beneath(base.fd, name)
 		}
 		c.done.Servers, c.done.Scratch = c.done.Servers+1, c.done.Scratch+bytes
 		return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/clearing"
 )
 
 // The history of a workspace is a directory beside the layers, since things are renamed into it. An
@@ -165,7 +167,7 @@ func (h *tree) drop(e historyEntry, state string) error {
 			continue
 		}
 		h.point()
-		if err := removeTree(dir.fd, name); err != nil {
+		if err := clearing.Beneath(dir.fd, name); err != nil {
 			return err
 		}
 	}
@@ -175,7 +177,7 @@ func (h *tree) drop(e historyEntry, state string) error {
 // remove removes an entry.
 func (h *tree) remove(e historyEntry) error {
 	h.point()
-	return removeTree(h.fd, e.String())
+	return clearing.Beneath(h.fd, e.String())
 }
 
 // readEntry reads the record of an entry.

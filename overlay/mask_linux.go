@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/clearing"
 )
 
 // masks makes the layers that hide paths from runs. A mask is a lower layer above the workspace: a
@@ -76,7 +78,7 @@ func (m *masks) release(used *mask) error {
 	if used.runs > 0 || used == m.current {
 		return nil
 	}
-	return removeTree(used.in.fd, used.name)
+	return clearing.Beneath(used.in.fd, used.name)
 }
 
 // path is where a mask lies; "" for none.
@@ -90,7 +92,7 @@ func (k *mask) path() string {
 // renew makes a new mask. The mutex is held.
 func (m *masks) renew(in *tree, dirs []hidingDir) error {
 	if old := m.current; old != nil && old.runs == 0 {
-		if err := removeTree(old.in.fd, old.name); err != nil {
+		if err := clearing.Beneath(old.in.fd, old.name); err != nil {
 			return err
 		}
 	}
@@ -99,7 +101,7 @@ func (m *masks) renew(in *tree, dirs []hidingDir) error {
 	m.current = nil
 	if len(dirs) > 0 {
 		if err := m.build(next); err != nil {
-			return errors.Join(err, removeTree(in.fd, next.name))
+			return errors.Join(err, clearing.Beneath(in.fd, next.name))
 		}
 	}
 	m.current = next

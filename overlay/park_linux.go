@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/clearing"
 )
 
 // Park ends the transaction of a run that ended well without landing it: its changes wait for review,
@@ -88,7 +90,7 @@ func (t *Txn) wait(ctx context.Context, c *collector, report Report) error {
 		if name == "upper" {
 			continue
 		}
-		if err := removeTree(t.dir.fd, name); err != nil {
+		if err := clearing.Beneath(t.dir.fd, name); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/clearing"
 )
 
 // Waiting lists the runs that wait for review, the newest first.
@@ -197,7 +199,7 @@ func (w *Workspace) DiscardWaiting(ctx context.Context, run string) (Report, err
 	if err := move(base, joinPath(waitingName, run), server, aside, unix.RENAME_NOREPLACE); err != nil {
 		return report, reviewError("discard", err)
 	}
-	return report, reviewError("discard", removeTree(server.fd, aside))
+	return report, reviewError("discard", clearing.Beneath(server.fd, aside))
 }
 
 // removeWaiting removes a run that waited, if it is there, once it is in the history.
@@ -211,7 +213,7 @@ func removeWaiting(base *tree, run string) error {
 	}
 	defer waiting.close()
 	waiting.point()
-	return removeTree(waiting.fd, run)
+	return clearing.Beneath(waiting.fd, run)
 }
 
 // isRunID reports whether a name can be that of a run.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"airlock/internal/clearing"
 	"airlock/internal/filelock"
 )
 
@@ -80,12 +81,12 @@ func (s *scratch) begin(run string, ahead bool) (*tree, error) {
 // next, it says nothing of its end.
 func (s *scratch) remove(run string) error {
 	if s.beside.do(func() {
-		_ = removeTree(s.server.fd, run)
+		_ = clearing.Beneath(s.server.fd, run)
 		s.beside.makeAhead(s.server, s.mode)
 	}) {
 		return nil
 	}
-	return removeTree(s.server.fd, run)
+	return clearing.Beneath(s.server.fd, run)
 }
 
 // removeBeside has what runs leave removed beside whatever comes next from now on, and the directory of the next run
@@ -224,7 +225,7 @@ func (s *scratch) close() error {
 		return err
 	}
 	defer lock.Unlock()
-	if err := removeTree(s.base.fd, s.name); err != nil {
+	if err := clearing.Beneath(s.base.fd, s.name); err != nil {
 		return err
 	}
 	if !s.own {

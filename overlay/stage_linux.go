@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/clearing"
 )
 
 // stage makes everything that is to come what it shall be in the workspace, and moves it to the
@@ -47,7 +49,7 @@ func (l *lander) dropNames() error {
 		return nil // what lands is a copy
 	}
 	for _, name := range []string{"upper", "pruned"} {
-		if err := removeTree(l.t.dir.fd, name); err != nil {
+		if err := clearing.Beneath(l.t.dir.fd, name); err != nil {
 			return err
 		}
 	}

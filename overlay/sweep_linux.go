@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"airlock/internal/clearing"
 	"airlock/internal/pattern"
 )
 
@@ -83,7 +84,7 @@ func (s *scratch) clear(server *tree, name string) error {
 	}
 	// The sandbox of a server that was killed just now may still write, for two seconds at most.
 	// What that leaves is for the next start.
-	if err := removeTree(s.base.fd, name); err != nil && !is(err, unix.ENOTEMPTY) {
+	if err := clearing.Beneath(s.base.fd, name); err != nil && !is(err, unix.ENOTEMPTY) {
 		return err
 	}
 	return nil

@@ -62,6 +62,21 @@ func layerUsage(ctx context.Context, upper *tree, copied *privateCopy, modes map
 	return u.bytes, err
 }
 
+// DirUsage is the same for a directory of ours that belongs to no transaction. final says that nothing writes to it any
+// more: then nothing is left out, and directories that can't be read are made readable.
+func DirUsage(ctx context.Context, dir string, final bool) (int64, error) {
+	t, err := openTree(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer t.close()
+	var modes map[string]uint32
+	if final {
+		modes = map[string]uint32{}
+	}
+	return layerUsage(ctx, t, nil, modes)
+}
+
 // Free returns how many bytes a user without privileges can still write to the layer's filesystem, in
 // files of inodeCost if it has fewer inodes than blocks left.
 func (t *Txn) Free() (int64, error) {
@@ -74,6 +89,16 @@ func (t *Txn) Free() (int64, error) {
 		return min(free, more), err
 	}
 	return free, nil
+}
+
+// DirFree is the same for the filesystem of a directory of ours.
+func DirFree(dir string) (int64, error) {
+	t, err := openTree(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer t.close()
+	return freeAt(t)
 }
 
 func freeAt(dir *tree) (int64, error) {

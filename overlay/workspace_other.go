@@ -127,3 +127,9 @@ func (w *Workspace) Refuse(lower string) bool { return false }
 
 // LimitCopies does nothing.
 func (w *Workspace) LimitCopies(bytes int64) {}
+
+// DirUsage fails.
+func DirUsage(ctx context.Context, dir string, final bool) (int64, error) { return 0, errUnsupported }
+
+// DirFree fails.
+func DirFree(dir string) (int64, error) { return 0, errUnsupported }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"airlock/envs"
+	"airlock/overlay"
 	"airlock/proxy"
 	"airlock/sandbox"
 )
@@ -56,9 +55,12 @@ func (in *installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error)
 	}
 	running, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { watchWritten(running, written, int64(in.limits.Disk), cancel) })
+	measure := func(ctx context.Context) (int64, error) { return usage(ctx, written, false) }
 	watching.Go(func() {
-		watchFree(running, func() (int64, error) { return freeSpace(written[0]) }, cancel)
+		watchUse(running, measure, func(used int64) bool { return used > int64(in.limits.Disk) }, cancel)
+	})
+	watching.Go(func() {
+		watchFree(running, func() (int64, error) { return overlay.DirFree(written[0]) }, cancel)
 	})
 	process, err := in.backend.Start(running, spec, stdio)
 	var exit sandbox.Exit
@@ -94,8 +96,13 @@ func (in *installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error)
 	case exit.StartError != "":
 		outcome.Ended = exit.StartError
 	}
-	if used := usage(written); outcome.Ended == "" && used > int64(in.limits.Disk) {
-		outcome.Ended = "limits.disk, " + in.limits.Disk.String()
+	if outcome.Ended == "" {
+		switch used, err := usage(ctx, written, true); {
+		case err != nil && ctx.Err() == nil:
+			outcome.Ended = "what it wrote could not be measured: " + err.Error()
+		case used > int64(in.limits.Disk):
+			outcome.Ended = "limits.disk, " + in.limits.Disk.String()
+		}
 	}
 	return outcome, nil
 }
@@ -130,37 +137,14 @@ func (in *installer) spec(s envs.Step) (spec sandbox.Spec, written []string, err
 	return spec, written, nil
 }
 
-// watchWritten ends a step, by cancel, when what it wrote takes more than limit bytes, until ctx ends.
-func watchWritten(ctx context.Context, dirs []string, limit int64, cancel context.CancelCauseFunc) {
-	pause := diskInterval
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		start := time.Now()
-		if usage(dirs) > limit {
-			cancel(errDisk)
-			return
-		}
-		pause = max(diskInterval, 9*time.Since(start))
-	}
-}
-
-// usage sums up the sizes of files. What goes away meanwhile, or can't be read, counts nothing.
-func usage(dirs []string) int64 {
+// usage sums up what directories take, as it is counted for a run. final says that their step is over: then nothing
+// is left out.
+func usage(ctx context.Context, dirs []string, final bool) (int64, error) {
 	var sum int64
+	var errs []error
 	for _, dir := range dirs {
-		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return nil
-			}
-			if info, err := d.Info(); err == nil {
-				sum += info.Size()
-			}
-			return nil
-		})
+		used, err := overlay.DirUsage(ctx, dir, final)
+		sum, errs = sum+used, append(errs, err)
 	}
-	return sum
+	return sum, errors.Join(errs...)
 }

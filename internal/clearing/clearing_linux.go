@@ -1,19 +1,33 @@
-package overlay
+// Package clearing removes what runs and installations left. It is a leaf: it imports nothing of airlock.
+package clearing
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// removeTree removes name, with everything in it, from the directory fd, which must be ours alone.
+// Tree removes the file or directory at a path, with everything in it. The directory that it is in must be ours alone. One
+// that is not there is no error.
+func Tree(path string) error {
+	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "remove", Path: path, Err: err}
+	}
+	defer unix.Close(parent)
+	return Beneath(parent, filepath.Base(path))
+}
+
+// Beneath removes name, with everything in it, from the directory fd, which must be ours alone.
 //
 // A run can leave directories of any depth and any mode (overlayfs itself leaves work/work with mode
 // 000). So nothing recurses and at most three descriptors are open: whatever directory is found is
 // given a usable mode and moved to the top, where it is emptied in its turn.
-func removeTree(fd int, name string) error {
+func Beneath(fd int, name string) error {
 	top, err := openOwn(fd, name)
 	if err == unix.ENOENT {
 		return nil
@@ -101,7 +115,7 @@ func openOwn(fd int, name string) (int, error) {
 		return -1, err
 	}
 	if st.Mode&0o700 != 0o700 {
-		if err := unix.Chmod(procName(p), st.Mode&0o7777|0o700); err != nil {
+		if err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(p), st.Mode&0o7777|0o700); err != nil {
 			return -1, err
 		}
 	}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package tools
-
-import "errors"
-
-func freeSpace(string) (int64, error) { return 0, errors.ErrUnsupported }
