@@ -198,7 +198,10 @@ func TestChooseInOrder(t *testing.T) {
 			open := func(p probes) func() (probed, error) {
 				return func() (probed, error) { return fakeBackend{probe: p.probe, plain: p.plain}, nil }
 			}
-			c := choose(t.Context(), []candidate{{"a", open(tt.a)}, {"b", open(tt.b)}}, 20*time.Millisecond)
+			c, b := choose(t.Context(), []candidate{{"a", open(tt.a)}, {"b", open(tt.b)}}, 20*time.Millisecond)
+			if proved := c.Name != "" && !strings.Contains(c.Why, "was it not tried"); (b != nil) != proved {
+				t.Errorf("%q was chosen, and %v is open", c.Why, b)
+			}
 			var refused []string
 			for _, r := range c.Refused {
 				refused = append(refused, r.Name+": "+r.Cause())
@@ -217,7 +220,11 @@ func TestChooseInOrder(t *testing.T) {
 func TestChooseBubblewrap(t *testing.T) {
 	newBackend(t, "bwrap")
 	refused := candidate{"native", func() (probed, error) { return nil, cloneError(unix.EACCES, func() bool { return false }) }}
-	c := choose(t.Context(), []candidate{refused, candidates[1]}, patience)
+	c, b := choose(t.Context(), []candidate{refused, candidates[1]}, patience)
+	if b == nil {
+		t.Fatalf("got %+v", c)
+	}
+	defer b.Close()
 	if c.Name != "bwrap" || len(c.Refused) != 1 {
 		t.Errorf("got %+v", c)
 	}
@@ -228,7 +235,10 @@ func TestChooseEndsWhatItTried(t *testing.T) {
 	m := mark(t)
 	hanging := candidate{"bwrap", func() (probed, error) { return insteadOfBubblewrap(t, "sh -c ': "+m+"; sleep 600'"), nil }}
 	began := time.Now()
-	c := choose(t.Context(), []candidate{hanging}, 300*time.Millisecond)
+	c, b := choose(t.Context(), []candidate{hanging}, 300*time.Millisecond)
+	if b != nil {
+		t.Error("what hangs is open")
+	}
 	if d := time.Since(began); d > 2*time.Second {
 		t.Errorf("it took %v", d)
 	}
