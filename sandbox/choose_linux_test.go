@@ -84,20 +84,23 @@ func TestChoose(t *testing.T) {
 
 func TestChildChoose(t *testing.T) {
 	condition := childArgument(t)
-	inCondition(t, condition)
-	// The rights that made the condition are not an ordinary user's, and bubblewrap refuses to start with them. They
-	// are the thread's.
+	// The rights that make the condition are not an ordinary user's, and bubblewrap refuses to start with them. They
+	// are the thread's, and those of a program that it executes: a condition under which bubblewrap is tried does that.
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
+	inCondition(t, condition)
 	reportToParent(t, report(Choose(t.Context(), patience)))
 }
+
+// madeBefore comes before the name of a condition that this process was executed in.
+const madeBefore = "made: "
 
 // inCondition makes the condition, unless this process was executed by makeCondition.
 func inCondition(t *testing.T, which string) {
 	t.Helper()
-	if strings.HasPrefix(which, "filtered: ") {
+	if strings.HasPrefix(which, madeBefore) {
 		return
 	}
 	if err := makeCondition(t, which); err != nil {
@@ -132,7 +135,10 @@ func makeCondition(t *testing.T, which string) error {
 	case memoryCondition:
 		return os.WriteFile("/proc/sys/vm/memfd_noexec", []byte("2"), 0)
 	case "covered proc":
-		return unix.Mount("none", "/proc/fs", "tmpfs", 0, "")
+		if err := unix.Mount("none", "/proc/fs", "tmpfs", 0, ""); err != nil {
+			return err
+		}
+		return executeAgain(which)
 	case "no overlay":
 		// The directory for temporary files lies on an overlay, which can't be an overlay's layer.
 		dir := t.TempDir()
@@ -154,10 +160,15 @@ func makeCondition(t *testing.T, which string) error {
 	if _, err := installFilter(refusals[which], 0); err != nil {
 		return err
 	}
+	return executeAgain(which)
+}
+
+// executeAgain executes this child once more, which finds itself in the condition. It returns only if it can't.
+func executeAgain(which string) error {
 	if _, err := unix.FcntlInt(childReport, unix.F_SETFD, 0); err != nil {
 		return err
 	}
-	env := []string{asChild + "=filtered: " + which, "TMPDIR=" + os.TempDir(), "PATH=/usr/bin:/bin"}
+	env := []string{asChild + "=" + madeBefore + which, "TMPDIR=" + os.TempDir(), "PATH=/usr/bin:/bin"}
 	return unix.Exec("/proc/self/exe", os.Args, env)
 }
 
