@@ -25,20 +25,21 @@ const tryLimit = 2 * time.Second
 // what is noted of it.
 type chooser struct {
 	file string // where it is noted
-	try  func(context.Context, time.Duration) sandbox.Choice
+	try  func(context.Context, time.Duration) (sandbox.Choice, sandbox.Backend)
 	host func() string // what it depends on
 
 	once   sync.Once
 	choice sandbox.Choice
 	noted  bool // the choice was noted by an earlier process
+
+	mu    sync.Mutex
+	tried sandbox.Backend // the one that was tried, until it is taken; nil if there is none
 }
 
 func newChooser(state string) *chooser {
 	return &chooser{
 		file: filepath.Join(state, "backend.json"),
-		try: func(ctx context.Context, limit time.Duration) sandbox.Choice {
-			return sandbox.Choose(ctx, limit)
-		},
+		try:  sandbox.ChooseOpen,
 		host: describeIsolation,
 	}
 }
@@ -57,10 +58,42 @@ func (c *chooser) choose() sandbox.Choice {
 			c.choice, c.noted = sandbox.Choice{Name: n.Backend, Why: "a sandbox was built with it since this host was started"}, true
 			return
 		}
-		c.choice = c.try(context.Background(), tryLimit)
+		var b sandbox.Backend
+		c.choice, b = c.try(context.Background(), tryLimit)
 		c.write(host, c.choice)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.tried = b
 	})
 	return c.choice
+}
+
+// open gives the backend that was chosen: the one that was tried, whose parts have started, or a new one.
+func (c *chooser) open() (sandbox.Backend, error) {
+	choice := c.choose()
+	if err := choice.Err(); err != nil {
+		return nil, err
+	}
+	if b := c.take(); b != nil {
+		return b, nil
+	}
+	return sandbox.Open(choice.Name)
+}
+
+func (c *chooser) take() sandbox.Backend {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.tried
+	c.tried = nil
+	return b
+}
+
+// close closes the backend that was tried, if nobody has taken it.
+func (c *chooser) close() error {
+	if b := c.take(); b != nil {
+		return b.Close()
+	}
+	return nil
 }
 
 // verify finds out whether a choice that was noted still holds, and notes what does. The error says that it does not.
@@ -68,7 +101,10 @@ func (c *chooser) verify(ctx context.Context) error {
 	if !c.noted {
 		return nil
 	}
-	now := c.try(ctx, tryLimit)
+	now, b := c.try(ctx, tryLimit)
+	if b != nil {
+		_ = b.Close() // it ran nothing that could be left
+	}
 	if ctx.Err() != nil || now.Name == c.choice.Name {
 		return nil
 	}

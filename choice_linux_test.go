@@ -19,7 +19,7 @@ func TestChoiceIsNoted(t *testing.T) {
 	next := func() *chooser {
 		c := newChooser(state)
 		c.host = func() string { return host }
-		c.try = func(context.Context, time.Duration) sandbox.Choice { tries++; return works }
+		c.try = func(context.Context, time.Duration) (sandbox.Choice, sandbox.Backend) { tries++; return works, nil }
 		return c
 	}
 	refused := sandbox.Choice{Name: "bwrap", Why: "tried", Refused: []sandbox.Refused{{Name: "native", Err: errors.New("forbidden")}}}
@@ -61,6 +61,67 @@ func TestChoiceIsNoted(t *testing.T) {
 	}
 }
 
+// openBackend is a backend that counts how often it is closed.
+type openBackend struct {
+	sandbox.Backend
+	closed int
+}
+
+func (b *openBackend) Close() error {
+	b.closed++
+	return nil
+}
+
+// The backend that was tried is the one that runs get, and is closed by the chooser only where nobody gets it.
+func TestTriedBackendIsUsed(t *testing.T) {
+	tried := &openBackend{}
+	next := func() *chooser {
+		c := newChooser(t.TempDir())
+		c.host = func() string { return "h" }
+		c.try = func(context.Context, time.Duration) (sandbox.Choice, sandbox.Backend) {
+			return sandbox.Choice{Name: "native"}, tried
+		}
+		return c
+	}
+	c := next()
+	if b, err := c.open(); err != nil || b != tried {
+		t.Errorf("got %v, %v", b, err)
+	}
+	if err := c.close(); err != nil || tried.closed != 0 {
+		t.Errorf("%v; what somebody has was closed %d times", err, tried.closed)
+	}
+	c = next()
+	c.choose()
+	if err := errors.Join(c.close(), c.close()); err != nil || tried.closed != 1 {
+		t.Errorf("%v; what nobody has was closed %d times", err, tried.closed)
+	}
+}
+
+// A backend that was begun ahead is the one that the workspace gets, unless the settings ask for another by then.
+func TestBackendAhead(t *testing.T) {
+	begun, other := &openBackend{}, &openBackend{}
+	var s settings
+	s.Sandbox.Backend = "auto"
+	o := opened{
+		settings: s,
+		auto:     func() (sandbox.Backend, error) { return other, nil },
+		ahead:    s.backendAhead(func() (sandbox.Backend, error) { return begun, nil }, 1, 2),
+	}
+	if a, err := o.backendAhead(1, 2); err != nil || a != o.ahead || begun.closed != 0 {
+		t.Errorf("%v; closed %d times", err, begun.closed)
+	}
+	a, err := o.backendAhead(3, 2)
+	if err != nil || begun.closed != 1 {
+		t.Errorf("%v; what was begun for another identity was closed %d times", err, begun.closed)
+	}
+	if b, err := a.wait(); err != nil || b != other {
+		t.Errorf("got %v, %v", b, err)
+	}
+	if err := (*backendAhead)(nil).close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // What was noted and does not hold any more is said, and forgotten.
 func TestChoiceIsVerified(t *testing.T) {
 	state := t.TempDir()
@@ -68,7 +129,7 @@ func TestChoiceIsVerified(t *testing.T) {
 	next := func() *chooser {
 		c := newChooser(state)
 		c.host = func() string { return "h" }
-		c.try = func(context.Context, time.Duration) sandbox.Choice { return works }
+		c.try = func(context.Context, time.Duration) (sandbox.Choice, sandbox.Backend) { return works, nil }
 		return c
 	}
 	first := next()

@@ -211,7 +211,7 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 	}
 	var backend sandbox.Backend
 	if err == nil {
-		backend, err = s.backend(func() sandbox.Choice { return choice })
+		backend, err = s.backend(func() (sandbox.Backend, error) { return sandbox.Open(choice.Name) })
 	}
 	if err == nil {
 		d.Backend, d.Held = backend.Name(), backend.Held()

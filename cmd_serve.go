@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"airlock/tools"
@@ -64,6 +65,12 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 	// A workspace that is named is opened now, so that what is wrong with it or with its policy is said
 	// before the client is told anything. Else the client's roots decide, at the first call.
 	settings := s.user
+	var ahead atomic.Pointer[backendAhead] // taken by whoever opens the workspace
+	defer func() {
+		if err := errors.Join(ahead.Swap(nil).close(), s.chooser.close()); err != nil {
+			log.Warn("what was begun for runs did not end well", "err", err)
+		}
+	}()
 	if s.workspace != "" {
 		o, err := s.open(s.workspace)
 		if err != nil {
@@ -71,6 +78,9 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			return exitUsage
 		}
 		settings = o.settings
+		if uid, gid, err := runAs(o.dir); err == nil {
+			ahead.Store(settings.backendAhead(s.chooser.open, uid, gid))
+		}
 		log.Info("serving", "workspace", o.dir, "project policy", o.projectState())
 	}
 	// A client that is gone must not end the process before its runs are discarded.
@@ -110,6 +120,7 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			if err != nil {
 				return nil, forModel(err)
 			}
+			o.ahead = ahead.Swap(nil)
 			runner, err := openRunner(ctx, s.places, o, a.environ)
 			if err != nil {
 				return nil, forModel(err)

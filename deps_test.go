@@ -28,7 +28,7 @@ var imports = map[string]struct {
 	may []string
 	why string
 }{
-	"":                     {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/configmerge", "internal/control", "internal/filelock", "internal/gitconfig", "internal/pattern", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
+	"":                     {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/configmerge", "internal/control", "internal/filelock", "internal/gitconfig", "internal/hugeheap", "internal/pattern", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
 	"tools":                {[]string{"sandbox", "overlay", "proxy", "envs", "envs/envstest", "internal/pattern", "internal/spelling", "internal/units"}, "tools drives the four; who starts it is main's business"},
 	"sandbox":              {[]string{"internal/mountinfo", "internal/units", "sandbox/sandboxtest"}, "a sandbox knows nothing of transactions, networks or packages: it gets a plain Spec"},
 	"overlay":              {[]string{"internal/clearing", "internal/filelock", "internal/gitconfig", "internal/mountinfo", "internal/pattern", "internal/units", "internal/untrusted"}, "a transaction knows directories, not what ran in them"},
@@ -38,6 +38,7 @@ var imports = map[string]struct {
 	"sandbox/sandboxtest":  {[]string{"sandbox"}, "it attacks a Backend through what the contract says, and so any of them"},
 	"internal/pattern":     {nil, "a leaf, so that no package compiles an expression that a run does not use"},
 	"internal/units":       {nil, "a leaf, so that every package can spell its configuration with it"},
+	"internal/hugeheap":    {nil, "a leaf, so that it is set up before what takes long"},
 	"internal/filelock":    {nil, "a leaf, so that whoever shares a directory with other servers waits in the same way"},
 	"internal/spelling":    {nil, "a leaf, so that commands, keys and arguments are mended alike"},
 	"internal/untrusted":   {nil, "a leaf, so that a workspace's files are read with the same care everywhere"},

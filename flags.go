@@ -144,7 +144,8 @@ type opened struct {
 	trusted  bool           // the policy was accepted as it is
 	network  *network
 	rules    workspaceRules
-	choose   func() sandbox.Choice // setup's
+	auto     func() (sandbox.Backend, error) // what the backend "auto" comes to, from setup's chooser
+	ahead    *backendAhead                   // begun before the workspace was opened for runs; nil if none was
 }
 
 // allowGit says why a directory outside of the workspace may not be written as its git directory, if it may
@@ -164,7 +165,7 @@ func (s setup) open(dir string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	o := opened{dir: real, alias: real, settings: s.user, rules: s.rules, choose: s.chooser.choose}
+	o := opened{dir: real, alias: real, settings: s.user, rules: s.rules, auto: s.chooser.open}
 	if abs, err := filepath.Abs(dir); err == nil {
 		o.alias = abs
 	}

@@ -12,34 +12,54 @@ import (
 // starterAhead is a backend that can start something of the first run before anything is known of that but its identity.
 type starterAhead interface{ StartAhead(uid, gid int) }
 
-// backendAhead builds the backend that the settings name in a goroutine of its own, and starts the init of its first run;
-// wait returns the backend.
-func (s settings) backendAhead(choose func() sandbox.Choice, uid, gid int) (wait func() (sandbox.Backend, error)) {
-	wait = sync.OnceValues(func() (sandbox.Backend, error) {
-		b, err := s.backend(choose)
+// backendAhead is a backend that is built in a goroutine of its own, with the init of its first run started.
+type backendAhead struct {
+	of   backendKey
+	wait func() (sandbox.Backend, error)
+}
+
+// backendKey is all that a backend and its first init depend on.
+type backendKey struct {
+	name     string // as sandbox.backend says
+	uid, gid int
+}
+
+func (s settings) backendKey(uid, gid int) backendKey { return backendKey{s.Sandbox.Backend, uid, gid} }
+
+// backendAhead begins to build the backend that the settings name, as backend does.
+func (s settings) backendAhead(auto func() (sandbox.Backend, error), uid, gid int) *backendAhead {
+	wait := sync.OnceValues(func() (sandbox.Backend, error) {
+		b, err := s.backend(auto)
 		if b, ok := b.(starterAhead); ok && err == nil {
 			b.StartAhead(uid, gid)
 		}
 		return b, err
 	})
 	go wait() //nolint:errcheck // whoever waits has the error
-	return wait
+	return &backendAhead{s.backendKey(uid, gid), wait}
 }
 
-// backend builds the backend that the settings name.
-func (s settings) backend(choose func() sandbox.Choice) (sandbox.Backend, error) {
-	if s.Unconfined() {
+// close closes a backend that nobody has taken. A nil backendAhead has none.
+func (a *backendAhead) close() error {
+	if a == nil {
+		return nil
+	}
+	b, err := a.wait()
+	if err != nil {
+		return nil // there is none
+	}
+	return b.Close()
+}
+
+// backend builds the backend that the settings name; auto builds the one that "auto" comes to.
+func (s settings) backend(auto func() (sandbox.Backend, error)) (sandbox.Backend, error) {
+	switch {
+	case s.Unconfined():
 		return sandbox.Direct{}, nil
+	case s.Sandbox.Backend == "auto":
+		return auto()
 	}
-	name := s.Sandbox.Backend
-	if name == "auto" {
-		choice := choose()
-		if err := choice.Err(); err != nil {
-			return nil, err
-		}
-		name = choice.Name
-	}
-	return sandbox.Open(name)
+	return sandbox.Open(s.Sandbox.Backend)
 }
 
 // isolation says in a sentence or two, for a model, what isolates runs here and why that; "" if nothing does because

@@ -32,9 +32,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"airlock/internal/hugeheap"
 )
 
 func main() {
+	hugeheap.Extend() // the packages that were set up may have filled what it had
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	status := run(ctx, app{os.Environ(), os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
 	stop()

@@ -34,6 +34,33 @@ func TestInitStartsEarly(t *testing.T) {
 	}
 }
 
+// A heap in huge pages is of use to what comes after it: the packages whose tables take long, and an init.
+func TestHugeHeapIsEarly(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.list=none")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	at := func(pkg string) int {
+		i := strings.Index(string(out), "\ninit "+pkg+" @")
+		if i < 0 {
+			t.Fatalf("%s is not initialised", pkg)
+		}
+		return i
+	}
+	early := at("airlock/internal/hugeheap")
+	for _, later := range []string{"encoding/json", "airlock/sandbox", "github.com/santhosh-tekuri/jsonschema/v6"} {
+		if at(later) < early {
+			t.Errorf("%s is initialised earlier", later)
+		}
+	}
+}
+
 // Packages of ours set next to nothing up before main: each start of the binary pays for it, and each run is one. What
 // is counted is what they allocate, since times are the machine's.
 func TestPackagesSetUpLittle(t *testing.T) {

@@ -18,16 +18,19 @@ import (
 // see of the host. It fails where no run could be right, with the cause and the mend.
 func openRunner(ctx context.Context, p places, o opened, environ []string) (*tools.WorkspaceRunner, error) {
 	if err := p.makeState(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, o.ahead.close())
 	}
 	uid, gid, err := runAs(o.dir)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, o.ahead.close())
 	}
 	// It takes as long to have a backend as to find out what runs see.
-	wait := o.settings.backendAhead(o.choose, uid, gid)
+	ahead, err := o.backendAhead(uid, gid)
+	if err != nil {
+		return nil, err
+	}
 	system, view, err := o.look(p, environ, uid, gid)
-	backend, backendErr := wait()
+	backend, backendErr := ahead.wait()
 	if err != nil {
 		if backendErr == nil {
 			err = errors.Join(err, backend.Close())
@@ -78,6 +81,17 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 		}
 	}
 	return tools.NewRunner(options), nil
+}
+
+// backendAhead takes the backend that was begun for this workspace, if what it depends on is still so, or begins one.
+func (o opened) backendAhead(uid, gid int) (*backendAhead, error) {
+	if o.ahead != nil && o.ahead.of == o.settings.backendKey(uid, gid) {
+		return o.ahead, nil
+	}
+	if err := o.ahead.close(); err != nil {
+		return nil, err
+	}
+	return o.settings.backendAhead(o.auto, uid, gid), nil
 }
 
 // look finds out what runs see of the host.

@@ -146,7 +146,7 @@ func tryMounts() error {
 		return err
 	}
 	defer usr.Close()
-	clone, err := cloneMount(usr, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID)
+	clone, err := cloneMount(handle{int(usr.Fd()), usr.Name()}, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID)
 	if err != nil {
 		return err
 	}

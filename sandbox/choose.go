@@ -73,17 +73,27 @@ func Choose(ctx context.Context, limit time.Duration, names ...string) Choice {
 	wanted := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool {
 		return len(names) > 0 && !slices.Contains(names, c.name)
 	})
-	return choose(ctx, wanted, limit)
+	c, b := choose(ctx, wanted, limit)
+	if b != nil {
+		_ = b.Close() // it ran nothing that could be left
+	}
+	return c
 }
 
-func choose(ctx context.Context, candidates []candidate, limit time.Duration) Choice {
+// ChooseOpen is Choose, and returns the backend that a sandbox was built with, whose parts have started, to be used and closed.
+// It is nil if there is none.
+func ChooseOpen(ctx context.Context, limit time.Duration) (Choice, Backend) {
+	return choose(ctx, candidates, limit)
+}
+
+func choose(ctx context.Context, candidates []candidate, limit time.Duration) (Choice, Backend) {
 	var c Choice
 	var unproven string
 	for _, one := range candidates {
-		why, err := one.try(ctx, limit)
+		why, b, err := one.try(ctx, limit)
 		if err == nil {
 			c.Name, c.Why = one.name, why
-			return c
+			return c, b
 		}
 		c.Refused = append(c.Refused, Refused{one.name, err})
 		if unproven == "" && errors.Is(err, context.DeadlineExceeded) {
@@ -95,18 +105,25 @@ func choose(ctx context.Context, candidates []candidate, limit time.Duration) Ch
 		// start it.
 		c.Name, c.Why = unproven, fmt.Sprintf("no other works here, and only for want of time was it not tried to the end (%s)", limit)
 	}
-	return c
+	return c, nil
 }
 
-// try says what speaks for a backend, or why it does not work.
-func (c candidate) try(ctx context.Context, limit time.Duration) (why string, err error) {
+// try says what speaks for a backend, and returns it, or why it does not work.
+func (c candidate) try(ctx context.Context, limit time.Duration) (why string, _ Backend, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	b, err := c.open()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	defer b.Close() // it ran nothing that could be left
+	if why, err = prove(ctx, b); err != nil {
+		_ = b.Close() // it ran nothing that could be left
+		return "", nil, err
+	}
+	return why, b, nil
+}
+
+func prove(ctx context.Context, b probed) (why string, err error) {
 	err = b.Probe(ctx)
 	if err == nil {
 		return "a sandbox was built with it", nil

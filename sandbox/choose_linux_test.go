@@ -84,20 +84,23 @@ func TestChoose(t *testing.T) {
 
 func TestChildChoose(t *testing.T) {
 	condition := childArgument(t)
-	inCondition(t, condition)
-	// The rights that made the condition are not an ordinary user's, and bubblewrap refuses to start with them. They
-	// are the thread's.
+	// The rights that make the condition are not an ordinary user's, and bubblewrap refuses to start with them. They
+	// are the thread's, and those of a program that it executes: a condition under which bubblewrap is tried does that.
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}
+	inCondition(t, condition)
 	reportToParent(t, report(Choose(t.Context(), patience)))
 }
+
+// madeBefore comes before the name of a condition that this process was executed in.
+const madeBefore = "made: "
 
 // inCondition makes the condition, unless this process was executed by makeCondition.
 func inCondition(t *testing.T, which string) {
 	t.Helper()
-	if strings.HasPrefix(which, "filtered: ") {
+	if strings.HasPrefix(which, madeBefore) {
 		return
 	}
 	if err := makeCondition(t, which); err != nil {
@@ -132,7 +135,10 @@ func makeCondition(t *testing.T, which string) error {
 	case memoryCondition:
 		return os.WriteFile("/proc/sys/vm/memfd_noexec", []byte("2"), 0)
 	case "covered proc":
-		return unix.Mount("none", "/proc/fs", "tmpfs", 0, "")
+		if err := unix.Mount("none", "/proc/fs", "tmpfs", 0, ""); err != nil {
+			return err
+		}
+		return executeAgain(which)
 	case "no overlay":
 		// The directory for temporary files lies on an overlay, which can't be an overlay's layer.
 		dir := t.TempDir()
@@ -154,10 +160,15 @@ func makeCondition(t *testing.T, which string) error {
 	if _, err := installFilter(refusals[which], 0); err != nil {
 		return err
 	}
+	return executeAgain(which)
+}
+
+// executeAgain executes this child once more, which finds itself in the condition. It returns only if it can't.
+func executeAgain(which string) error {
 	if _, err := unix.FcntlInt(childReport, unix.F_SETFD, 0); err != nil {
 		return err
 	}
-	env := []string{asChild + "=filtered: " + which, "TMPDIR=" + os.TempDir(), "PATH=/usr/bin:/bin"}
+	env := []string{asChild + "=" + madeBefore + which, "TMPDIR=" + os.TempDir(), "PATH=/usr/bin:/bin"}
 	return unix.Exec("/proc/self/exe", os.Args, env)
 }
 
@@ -198,7 +209,10 @@ func TestChooseInOrder(t *testing.T) {
 			open := func(p probes) func() (probed, error) {
 				return func() (probed, error) { return fakeBackend{probe: p.probe, plain: p.plain}, nil }
 			}
-			c := choose(t.Context(), []candidate{{"a", open(tt.a)}, {"b", open(tt.b)}}, 20*time.Millisecond)
+			c, b := choose(t.Context(), []candidate{{"a", open(tt.a)}, {"b", open(tt.b)}}, 20*time.Millisecond)
+			if proved := c.Name != "" && !strings.Contains(c.Why, "was it not tried"); (b != nil) != proved {
+				t.Errorf("%q was chosen, and %v is open", c.Why, b)
+			}
 			var refused []string
 			for _, r := range c.Refused {
 				refused = append(refused, r.Name+": "+r.Cause())
@@ -217,7 +231,11 @@ func TestChooseInOrder(t *testing.T) {
 func TestChooseBubblewrap(t *testing.T) {
 	newBackend(t, "bwrap")
 	refused := candidate{"native", func() (probed, error) { return nil, cloneError(unix.EACCES, func() bool { return false }) }}
-	c := choose(t.Context(), []candidate{refused, candidates[1]}, patience)
+	c, b := choose(t.Context(), []candidate{refused, candidates[1]}, patience)
+	if b == nil {
+		t.Fatalf("got %+v", c)
+	}
+	defer b.Close()
 	if c.Name != "bwrap" || len(c.Refused) != 1 {
 		t.Errorf("got %+v", c)
 	}
@@ -228,7 +246,10 @@ func TestChooseEndsWhatItTried(t *testing.T) {
 	m := mark(t)
 	hanging := candidate{"bwrap", func() (probed, error) { return insteadOfBubblewrap(t, "sh -c ': "+m+"; sleep 600'"), nil }}
 	began := time.Now()
-	c := choose(t.Context(), []candidate{hanging}, 300*time.Millisecond)
+	c, b := choose(t.Context(), []candidate{hanging}, 300*time.Millisecond)
+	if b != nil {
+		t.Error("what hangs is open")
+	}
 	if d := time.Since(began); d > 2*time.Second {
 		t.Errorf("it took %v", d)
 	}

@@ -12,8 +12,8 @@ var deviceNodes = []string{"full", "null", "random", "tty", "urandom", "zero"}
 // private tmpfs.
 func (b *builder) makeDev() error {
 	for _, name := range deviceNodes {
-		node := b.src.nodes[name]
-		if node == nil {
+		node, ok := b.src.nodes[name]
+		if !ok {
 			continue
 		}
 		if err := b.mountAt(node, "/dev/"+name); err != nil {

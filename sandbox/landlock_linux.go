@@ -144,7 +144,7 @@ func (w *wall) allowAt(path string, rights uint64) error {
 	}
 	defer f.Close()
 	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	if err := unix.Fstat(f.fd, &st); err != nil {
 		return setupError("look at", path, err)
 	}
 	switch st.Mode & unix.S_IFMT {

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -27,10 +26,10 @@ const (
 type option struct{ key, value string }
 
 // newMount makes a detached mount of a new filesystem. attrs are MOUNT_ATTR_*.
-func newMount(fstype string, attrs int, options ...option) (*os.File, error) {
+func newMount(fstype string, attrs int, options ...option) (handle, error) {
 	ctx, err := unix.Fsopen(fstype, unix.FSOPEN_CLOEXEC)
 	if err != nil {
-		return nil, setupError(opOpenFilesystem, fstype, err)
+		return handle{}, setupError(opOpenFilesystem, fstype, err)
 	}
 	defer unix.Close(ctx)
 	for _, o := range options {
@@ -40,65 +39,65 @@ func newMount(fstype string, attrs int, options ...option) (*os.File, error) {
 			err = unix.FsconfigSetString(ctx, o.key, o.value)
 		}
 		if err != nil {
-			return nil, setupError("set "+o.key+" of filesystem", fstype, err)
+			return handle{}, setupError("set "+o.key+" of filesystem", fstype, err)
 		}
 	}
 	if err := unix.FsconfigCreate(ctx); err != nil {
-		return nil, setupError(opCreateFilesystem, fstype, err)
+		return handle{}, setupError(opCreateFilesystem, fstype, err)
 	}
 	fd, err := unix.Fsmount(ctx, unix.FSMOUNT_CLOEXEC, attrs)
 	if err != nil {
-		return nil, setupError(opMountFilesystem, fstype, err)
+		return handle{}, setupError(opMountFilesystem, fstype, err)
 	}
-	return os.NewFile(uintptr(fd), fstype), nil
+	return handle{fd, fstype}, nil
 }
 
 // cloneMount makes a detached copy of what is mounted at f and below it, with attrs added. Below a
 // directory everything comes along: the kernel refuses to leave out what a less privileged user
 // namespace inherited, since that would show what it covers.
-func cloneMount(f *os.File, attrs uint64) (*os.File, error) {
-	fd, err := unix.OpenTree(int(f.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+func cloneMount(f handle, attrs uint64) (handle, error) {
+	fd, err := unix.OpenTree(f.fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
-		return nil, setupError(opCloneMount, f.Name(), err)
+		return handle{}, setupError(opCloneMount, f.path, err)
 	}
-	clone := os.NewFile(uintptr(fd), f.Name())
+	clone := handle{fd, f.path}
 	// Attributes are only added: those that the host set are locked in a user namespace.
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attrs}); err != nil {
 		clone.Close()
-		return nil, setupError(opMountAttributes, f.Name(), err)
+		return handle{}, setupError(opMountAttributes, f.path, err)
 	}
 	return clone, nil
 }
 
 // attach puts a detached mount onto the place that an O_PATH descriptor names.
-func attach(mount, at *os.File) error {
-	err := unix.MoveMount(int(mount.Fd()), "", int(at.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	return setupError(opAttachMount, at.Name(), err)
+func attach(mount, at handle) error {
+	err := unix.MoveMount(mount.fd, "", at.fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return setupError(opAttachMount, at.path, err)
 }
 
 // openPath opens an absolute path for nothing but to name it. No component may be a symbolic link: the
 // caller resolved them, and one that is there now was put there since.
-func openPath(p string) (*os.File, error) { return openPathAt(unix.AT_FDCWD, p, p) }
+func openPath(p string) (handle, error) { return openPathAt(unix.AT_FDCWD, p, p) }
 
 // openPathOf is openPath for a path of the root that host is.
-func openPathOf(host *os.File, p string) (*os.File, error) {
-	return openPathAt(int(host.Fd()), "."+p, p)
+func openPathOf(host handle, p string) (handle, error) {
+	return openPathAt(host.fd, "."+p, p)
 }
 
-func openPathAt(dir int, relative, p string) (*os.File, error) {
+func openPathAt(dir int, relative, p string) (handle, error) {
 	fd, err := unix.Openat2(dir, relative, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if err != nil {
-		return nil, setupError("open", p, err)
+		return handle{}, setupError("open", p, err)
 	}
-	return os.NewFile(uintptr(fd), p), nil
+	return handle{fd, p}, nil
 }
 
 // procPath names an open file where only a path is taken. It needs no escapes, whatever the file's own
 // path holds.
-func procPath(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
+func procPath(f handle) string { return "/proc/self/fd/" + strconv.Itoa(f.fd) }
 
 // setupError returns nil for a nil err.
 func setupError(op, path string, err error) error {

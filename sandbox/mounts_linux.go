@@ -13,10 +13,10 @@ import (
 
 // builder executes a plan, in init, whose mount namespace is its own: first the base, then, once there is a run, the rest.
 type builder struct {
-	host       *os.File // the host's root, until it is left
+	host       handle // the host's root, until it is left
 	src        *sources
-	mounts     map[int]*os.File // those of the steps that are being done
-	scratch    *os.File         // root of the private tmpfs
+	mounts     map[int]handle // those of the steps that are being done
+	scratch    handle         // root of the private tmpfs
 	rootDev    uint64
 	scratchDev uint64
 	files      int // MountFile contents stored so far
@@ -26,6 +26,10 @@ type builder struct {
 const (
 	scratchPath = "/.scratch" // the private tmpfs
 	hostPath    = "/.host"    // the host's root, until the private tmpfs has a place for it
+
+	// What masks show, each mounted on itself, read-only.
+	emptyPath = scratchPath + "/empty"
+	nonePath  = scratchPath + "/none"
 )
 
 // newBuilder makes the new root, enters it and builds the base of what the run sees.
@@ -63,7 +67,7 @@ func (b *builder) finish(rest []step) error {
 }
 
 // build executes steps, for which mounts were made.
-func (b *builder) build(steps []step, mounts map[int]*os.File) error {
+func (b *builder) build(steps []step, mounts map[int]handle) error {
 	// The modes that are asked for are the modes that are meant.
 	old := unix.Umask(0)
 	defer unix.Umask(old)
@@ -78,7 +82,7 @@ func (b *builder) build(steps []step, mounts map[int]*os.File) error {
 
 // enterRoot makes root the root of this namespace and puts the host's into a directory of it. The new root covers the
 // old one for a moment, since no directory of the host is sure to be there to be mounted on.
-func enterRoot(root *os.File) error {
+func enterRoot(root handle) error {
 	over, err := openPath("/")
 	if err != nil {
 		return err
@@ -87,7 +91,7 @@ func enterRoot(root *os.File) error {
 	if err := attach(root, over); err != nil {
 		return err
 	}
-	if err := unix.Fchdir(int(root.Fd())); err != nil {
+	if err := unix.Fchdir(root.fd); err != nil {
 		return setupError("enter", "new root", err)
 	}
 	if err := unix.Mkdir("."+hostPath, 0o700); err != nil {
@@ -119,9 +123,9 @@ func (b *builder) do(i int, st step) error {
 		defer f.Close()
 		return setupError("set mode of", target, os.Chmod(procPath(f), fs.FileMode(st.Mode)))
 	case doBind, doOverlay:
-		mount := b.mounts[i]
-		if mount == nil {
-			return nil
+		mount, ok := b.mounts[i]
+		if !ok {
+			return nil // an optional one
 		}
 		defer mount.Close()
 		return b.mountAt(mount, target)
@@ -158,23 +162,28 @@ func (b *builder) mountScratch(size int64) error {
 		return err
 	}
 	b.scratch = mount
-	if err := unix.Mkdirat(int(mount.Fd()), "empty", 0o555); err != nil {
-		return setupError("make", scratchPath+"/empty", err)
+	if err := unix.Mkdirat(mount.fd, "empty", 0o555); err != nil {
+		return setupError("make", emptyPath, err)
 	}
-	if err := unix.Mknodat(int(mount.Fd()), "none", unix.S_IFREG, 0); err != nil {
-		return setupError("make", scratchPath+"/none", err)
+	if err := unix.Mknodat(mount.fd, "none", unix.S_IFREG, 0); err != nil {
+		return setupError("make", nonePath, err)
 	}
-	return b.moveHost()
+	// Whatever is made of these is read-only, because they are.
+	return errors.Join(
+		b.bindInside(emptyPath, emptyPath, unix.MOUNT_ATTR_RDONLY),
+		b.bindInside(nonePath, nonePath, unix.MOUNT_ATTR_RDONLY),
+		b.moveHost(),
+	)
 }
 
 // moveHost puts the host's root below the private tmpfs, so that both can be taken away at once: while a run waits, each
 // unmounting waits for all processors.
 func (b *builder) moveHost() error {
 	const name = "host"
-	if err := unix.Mkdirat(int(b.scratch.Fd()), name, 0o700); err != nil {
+	if err := unix.Mkdirat(b.scratch.fd, name, 0o700); err != nil {
 		return setupError("make", scratchPath+"/"+name, err)
 	}
-	if err := unix.MoveMount(unix.AT_FDCWD, hostPath, int(b.scratch.Fd()), name, 0); err != nil {
+	if err := unix.MoveMount(unix.AT_FDCWD, hostPath, b.scratch.fd, name, 0); err != nil {
 		return setupError("move", "the host's root", err)
 	}
 	return setupError("remove", hostPath, unix.Rmdir(hostPath))
@@ -204,7 +213,7 @@ func (b *builder) bindInside(source, target string, attrs uint64) error {
 	return b.mountAt(mount, target)
 }
 
-func (b *builder) mountAt(mount *os.File, target string) error {
+func (b *builder) mountAt(mount handle, target string) error {
 	dir, err := isDir(mount)
 	if err != nil {
 		return err
@@ -225,7 +234,7 @@ func (b *builder) symlink(text, target string) error {
 		return err
 	}
 	defer dir.Close()
-	err = unix.Symlinkat(text, int(dir.Fd()), path.Base(target))
+	err = unix.Symlinkat(text, dir.fd, path.Base(target))
 	if err == nil {
 		return nil
 	}
@@ -240,7 +249,7 @@ func (b *builder) symlink(text, target string) error {
 func (b *builder) file(st step) error {
 	name := path.Join(scratchPath, "file-"+strconv.Itoa(b.files))
 	b.files++
-	if err := os.WriteFile(name, st.Content, 0o444); err != nil {
+	if err := writeFile(name, st.Content, unix.O_CREAT, 0o444); err != nil {
 		return setupError("write", string(st.Target), err)
 	}
 	return b.bindInside(name, string(st.Target), unix.MOUNT_ATTR_RDONLY)
@@ -261,9 +270,9 @@ func (b *builder) mask(target string) error {
 		return err
 	}
 	if dir {
-		return b.bindInside(scratchPath+"/empty", target, unix.MOUNT_ATTR_RDONLY)
+		return b.bindInside(emptyPath, target, unix.MOUNT_ATTR_RDONLY)
 	}
-	return b.bindInside(scratchPath+"/none", target, unix.MOUNT_ATTR_RDONLY)
+	return b.bindInside(nonePath, target, unix.MOUNT_ATTR_RDONLY)
 }
 
 // seal takes away what was needed to build, leaves the host's root for good with it, and makes the root read-only.

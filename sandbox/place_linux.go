@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	"os"
 	"path"
 	"strings"
 
@@ -20,24 +19,31 @@ const (
 // place opens target in the new root for something to be mounted there. What is missing is made, but
 // only on filesystems of our own: a directory made in the workspace would land with the run. Links
 // are not followed, since the workspace may hold any.
-func (b *builder) place(target string, kind placeKind) (*os.File, error) {
+func (b *builder) place(target string, kind placeKind) (handle, error) {
+	if at, err := openPath(target); err == nil {
+		return at, nil
+	} else if errors.Is(err, unix.ENOENT) {
+		// As a rule what is missing is the last component alone.
+		if dir, err := openPath(path.Dir(target)); err == nil {
+			defer dir.Close()
+			fd, err := b.enter(dir.fd, path.Base(target), kind == placeDir)
+			return handle{fd, target}, setupError("make mount point", target, err)
+		}
+	}
 	at, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, setupError("open", "/", err)
-	}
-	if target == "/" {
-		return os.NewFile(uintptr(at), target), nil
+		return handle{}, setupError("open", "/", err)
 	}
 	names := strings.Split(strings.Trim(target, "/"), "/")
 	for i, name := range names {
 		next, err := b.enter(at, name, kind == placeDir || i < len(names)-1)
 		unix.Close(at)
 		if err != nil {
-			return nil, setupError("make mount point", path.Join("/", path.Join(names[:i+1]...)), err)
+			return handle{}, setupError("make mount point", path.Join("/", path.Join(names[:i+1]...)), err)
 		}
 		at = next
 	}
-	return os.NewFile(uintptr(at), target), nil
+	return handle{at, target}, nil
 }
 
 // enter opens one component below the directory at.
@@ -56,7 +62,7 @@ func (b *builder) enter(at int, name string, dir bool) (int, error) {
 		if err != nil {
 			return -1, err
 		}
-		fd, err = unix.Openat(at, name, flags, 0)
+		return unix.Openat(at, name, flags, 0)
 	}
 	if err != nil {
 		return -1, err
@@ -82,14 +88,14 @@ func (b *builder) own(at int) (bool, error) {
 	return st.Dev == b.rootDev || st.Dev == b.scratchDev, nil
 }
 
-func deviceOf(f *os.File) (uint64, error) {
+func deviceOf(f handle) (uint64, error) {
 	var st unix.Stat_t
-	err := unix.Fstat(int(f.Fd()), &st)
-	return st.Dev, setupError("stat", f.Name(), err)
+	err := unix.Fstat(f.fd, &st)
+	return st.Dev, setupError("stat", f.path, err)
 }
 
-func isDir(f *os.File) (bool, error) {
+func isDir(f handle) (bool, error) {
 	var st unix.Stat_t
-	err := unix.Fstat(int(f.Fd()), &st)
-	return st.Mode&unix.S_IFMT == unix.S_IFDIR, setupError("stat", f.Name(), err)
+	err := unix.Fstat(f.fd, &st)
+	return st.Mode&unix.S_IFMT == unix.S_IFDIR, setupError("stat", f.path, err)
 }

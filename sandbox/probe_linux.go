@@ -43,6 +43,7 @@ func bindWorkspace(spec *Spec) {
 
 func (n *Native) probe(ctx context.Context, edit func(*Spec, *Stdio)) error {
 	uid, gid := os.Geteuid(), os.Getegid()
+	n.StartAhead(uid, gid) // beside what follows
 	system, err := HostSystem(os.Environ(), uid, gid)
 	if err != nil {
 		return err

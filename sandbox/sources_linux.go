@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"io/fs"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,15 +10,15 @@ import (
 // sources holds, as detached mounts, what every run sees, whatever else it sees. They are made while the host's
 // root is still in place.
 type sources struct {
-	root  *os.File            // the new, empty root
-	proc  *os.File            // a /proc of the new pid namespace
-	pts   *os.File            // a devpts of its own
-	nodes map[string]*os.File // device name to a clone of the host's node
+	root  handle            // the new, empty root
+	proc  handle            // a /proc of the new pid namespace
+	pts   handle            // a devpts of its own
+	nodes map[string]handle // device name to a clone of the host's node
 }
 
 // openSources makes the mounts of the skeleton out of the host's root.
-func openSources(host *os.File) (*sources, error) {
-	s := &sources{nodes: map[string]*os.File{}}
+func openSources(host handle) (*sources, error) {
+	s := &sources{nodes: map[string]handle{}}
 	// Nothing that happens to mounts in here is to reach the host, and the other way round.
 	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
 		return nil, setupError(opPrivateMounts, "/", err)
@@ -56,9 +55,12 @@ func openSources(host *os.File) (*sources, error) {
 
 // openSteps makes the mounts that steps need of the host, as detached ones, and gives each the index of its step. A
 // step that is optional and whose source can't be had has none.
-func openSteps(host *os.File, steps []step) (map[int]*os.File, error) {
-	mounts := map[int]*os.File{}
+func openSteps(host handle, steps []step) (map[int]handle, error) {
+	mounts := map[int]handle{}
 	for i, st := range steps {
+		if st.Do != doBind && st.Do != doOverlay {
+			continue // it needs none
+		}
 		mount, err := openStep(host, st)
 		if st.Optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)) {
 			continue
@@ -66,32 +68,27 @@ func openSteps(host *os.File, steps []step) (map[int]*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if mount != nil {
-			mounts[i] = mount
-		}
+		mounts[i] = mount
 	}
 	return mounts, nil
 }
 
-// openStep returns the mount that a step needs of the host; nil, nil if it needs none.
-func openStep(host *os.File, st step) (*os.File, error) {
-	switch st.Do {
-	case doBind:
-		attrs := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-		if !st.Writable {
-			attrs |= unix.MOUNT_ATTR_RDONLY
-		}
-		return openBind(host, string(st.Source), attrs)
-	case doOverlay:
+// openStep returns the mount that a step, a bind or an overlay, needs of the host.
+func openStep(host handle, st step) (handle, error) {
+	if st.Do == doOverlay {
 		return openOverlay(host, st)
 	}
-	return nil, nil
+	attrs := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+	if !st.Writable {
+		attrs |= unix.MOUNT_ATTR_RDONLY
+	}
+	return openBind(host, string(st.Source), attrs)
 }
 
-func openBind(host *os.File, source string, attrs uint64) (*os.File, error) {
+func openBind(host handle, source string, attrs uint64) (handle, error) {
 	f, err := openPathOf(host, source)
 	if err != nil {
-		return nil, err
+		return handle{}, err
 	}
 	defer f.Close()
 	return cloneMount(f, attrs)
@@ -99,7 +96,7 @@ func openBind(host *os.File, source string, attrs uint64) (*os.File, error) {
 
 // openOverlay makes the overlay of a step. It is volatile: a run that does not end well leaves nothing
 // of its layer, so that syncing copied-up files (a millisecond each) would buy nothing.
-func openOverlay(host *os.File, st step) (*os.File, error) {
+func openOverlay(host handle, st step) (handle, error) {
 	var layers [4]string // a path of a descriptor has no character that the options give a meaning
 	for i, p := range []wire{st.Source, st.Mask, st.Upper, st.Work} {
 		if p == "" {
@@ -107,7 +104,7 @@ func openOverlay(host *os.File, st step) (*os.File, error) {
 		}
 		f, err := openPathOf(host, string(p))
 		if err != nil {
-			return nil, err
+			return handle{}, err
 		}
 		defer f.Close()
 		layers[i] = procPath(f)
@@ -132,7 +129,7 @@ func openOverlay(host *os.File, st step) (*os.File, error) {
 				e.Hint = "the workspace and its layer must lie on a filesystem that can be an overlay's (ext4, xfs, btrfs, tmpfs since Linux 6.6; not NFS, and not another overlay such as a container's own root)"
 			}
 		}
-		return nil, err
+		return handle{}, err
 	}
 	return mount, nil
 }

@@ -58,7 +58,7 @@ func newWatch(control *os.File) (*watch, error) {
 		return nil, err
 	}
 	w := &watch{control: control, begun: make(chan struct{})}
-	if w.meter, err = newMemoryMeter(scratch); err != nil {
+	if w.meter, err = newMemoryMeter(scratch.file()); err != nil {
 		return nil, setupError("open", "/proc", err)
 	}
 	ready := make(chan struct{})

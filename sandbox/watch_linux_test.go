@@ -293,7 +293,7 @@ func TestWatchKeepsAFloor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.meter, err = newMemoryMeter(scratch); err != nil {
+	if w.meter, err = newMemoryMeter(scratch.file()); err != nil {
 		t.Fatal(err)
 	}
 	w.meter.memory = true
