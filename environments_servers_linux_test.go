@@ -84,18 +84,47 @@ func serveEnvironments(t *testing.T, state, workspace, backend string) (*mcpclie
 	return client, cmd.Process
 }
 
-// A server that is killed with SIGKILL while the host's pip is at any of its steps changed nothing, and takes the step with
-// it; the next server removes what was left, and installs the same.
+// A server that is killed with SIGKILL while the host's pip or R is at any of its steps changed nothing, and takes the step
+// with it; the next server removes what was left, and installs the same.
 func TestServerKilledWhileInstalling(t *testing.T) {
-	index := serveIndex(t, []envstest.Wheel{{Name: "leaf", Version: "1.0", Files: map[string]string{"leaf.py": "V = 1\n"}}}, nil)
-	state := t.TempDir()
-	in := openWithIndex(t, state, index, "") // for its files
-	work := filepath.Join(in.places.state, "envs", "work")
+	t.Run("python", func(t *testing.T) {
+		index := serveIndex(t, []envstest.Wheel{{Name: "leaf", Version: "1.0", Files: map[string]string{"leaf.py": "V = 1\n"}}}, nil)
+		state := t.TempDir()
+		killAtEachStep{
+			in:   openWithIndex(t, state, index, ""), // for its files
+			args: map[string]any{"packages": []any{"leaf"}}, done: "installed leaf 1.0",
+			tool: "run_python", use: map[string]any{"code": "import leaf; print(leaf.V)"}, shows: "1\n",
+		}.try(t, state)
+	})
+	t.Run("r", func(t *testing.T) {
+		withR(t)
+		repo, ca := serveR(t, []rSource{{name: "leaf", version: "1.0", files: map[string]string{"NAMESPACE": "export(leaf)\n", "R/leaf.R": "leaf <- function() 1L\n"}}})
+		state := t.TempDir()
+		killAtEachStep{
+			in:   openWithR(t, state, repo, ca, `"leaf"`),
+			args: map[string]any{"packages": []any{"leaf"}, "language": "r"}, done: "installed leaf 1.0",
+			tool: "run_shell", use: map[string]any{"command": "Rscript -e 'cat(leaf::leaf(), \"\\n\")'"}, shows: "1 \n",
+		}.try(t, state)
+	})
+}
+
+// killAtEachStep is an installation in whose steps the server is killed.
+type killAtEachStep struct {
+	in          *installed
+	args        map[string]any // of package_install
+	done        string         // what it says once it is done
+	tool, shows string         // a run that uses what was installed, and how what it writes begins
+	use         map[string]any
+}
+
+func (k killAtEachStep) try(t *testing.T, state string) {
+	k.args["wait_seconds"] = 600
+	in, work := k.in, filepath.Join(k.in.places.state, "envs", "work")
 	for _, step := range []string{"resolve", "fetch", "install"} {
 		client, process := serveEnvironments(t, state, "ws-"+step, "native")
 		called := make(chan error, 1)
 		go func() {
-			_, err := client.CallTool(t.Context(), "package_install", map[string]any{"packages": []any{"leaf"}, "wait_seconds": 600}, nil)
+			_, err := client.CallTool(t.Context(), "package_install", k.args, nil)
 			called <- err
 		}()
 		var running []string
@@ -119,15 +148,15 @@ func TestServerKilledWhileInstalling(t *testing.T) {
 		}
 	}
 	client, _ := serveEnvironments(t, state, "ws-last", "native")
-	r, err := client.CallTool(t.Context(), "package_install", map[string]any{"packages": []any{"leaf"}, "wait_seconds": 600}, nil)
-	if err != nil || r.IsError || !strings.Contains(r.Text, "installed leaf 1.0") {
+	r, err := client.CallTool(t.Context(), "package_install", k.args, nil)
+	if err != nil || r.IsError || !strings.Contains(r.Text, k.done) {
 		t.Fatalf("the next server: %v: %s", err, r.Text)
 	}
 	if left := in.left(); len(left) != 1 || !strings.HasPrefix(left[0], "layers/") {
 		t.Errorf("left: %q", left)
 	}
-	r, err = client.CallTool(t.Context(), "run_python", map[string]any{"code": "import leaf; print(leaf.V)"}, nil)
-	if err != nil || !strings.HasPrefix(r.Text, "1\n") {
+	r, err = client.CallTool(t.Context(), k.tool, k.use, nil)
+	if err != nil || !strings.HasPrefix(r.Text, k.shows) {
 		t.Errorf("a run: %v: %s", err, r.Text)
 	}
 }
