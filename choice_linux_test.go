@@ -107,10 +107,10 @@ func TestBackendAhead(t *testing.T) {
 		auto:     func() (sandbox.Backend, error) { return other, nil },
 		ahead:    s.backendAhead(func() (sandbox.Backend, error) { return begun, nil }, 1, 2),
 	}
-	if a, err := o.backendAhead(1, 2); err != nil || a != o.ahead || begun.closed != 0 {
+	if a, err := o.takeAhead(1, 2); err != nil || a != o.ahead || begun.closed != 0 {
 		t.Errorf("%v; closed %d times", err, begun.closed)
 	}
-	a, err := o.backendAhead(3, 2)
+	a, err := o.takeAhead(3, 2)
 	if err != nil || begun.closed != 1 {
 		t.Errorf("%v; what was begun for another identity was closed %d times", err, begun.closed)
 	}

@@ -232,11 +232,12 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 	}
 	d.Root = os.Geteuid() == 0
 	if err == nil && !s.Unconfined() && s.Limits.Processes > 0 && !sandbox.IsHeld(d.Held["processes"]) {
-		if d.RootRefused = d.Root; !d.Root {
+		d.RootRefused = d.Root
+		if !d.Root {
 			// There is one user whom RLIMIT_NPROC does not bind, and in a user namespace it can have any number.
 			err = &fault{
 				Key:  "limits.processes",
-				Msg:  "is held by nothing here, since this user is root outside of the user namespace that this is",
+				Msg:  "is held by nothing here: this user is root outside of this user namespace, or whether RLIMIT_NPROC binds it could not be tried",
 				Hint: "run airlock as another user, or give it a cgroup",
 			}
 		}
@@ -301,7 +302,7 @@ func (d diagnosis) print(w io.Writer, p paint, columns int) error {
 		b.WriteString("\nAs root: runs in a workspace of another user's have that user's identity, and no cache that lasts and no environments, since the user may not go into root's state directory. Run airlock as that user to have both.\n")
 	}
 	if d.RootRefused && d.Possible {
-		b.WriteString("Runs in a workspace of root's own are refused, since nothing here holds limits.processes, and user 0 is not bound by the other means. Run airlock as another user, or give it a cgroup.\n")
+		b.WriteString("Runs in a workspace of root's own are refused, since nothing here holds limits.processes, and root of the host is not bound by the other means. Run airlock as another user, or give it a cgroup.\n")
 	}
 	if len(d.Waiting) > 0 {
 		b.WriteString("\nWaiting for review:\n")

@@ -78,7 +78,7 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			return exitUsage
 		}
 		settings = o.settings
-		if uid, gid, err := runAs(o.dir); err == nil {
+		if uid, gid, err := runAs(o.dir); err == nil { // else openRunner says what is wrong
 			ahead.Store(settings.backendAhead(s.chooser.open, uid, gid))
 		}
 		log.Info("serving", "workspace", o.dir, "project policy", o.projectState())

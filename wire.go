@@ -25,7 +25,7 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 		return nil, errors.Join(err, o.ahead.close())
 	}
 	// It takes as long to have a backend as to find out what runs see.
-	ahead, err := o.backendAhead(uid, gid)
+	ahead, err := o.takeAhead(uid, gid)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 	return tools.NewRunner(options), nil
 }
 
-// backendAhead takes the backend that was begun for this workspace, if what it depends on is still so, or begins one.
-func (o opened) backendAhead(uid, gid int) (*backendAhead, error) {
+// takeAhead takes the backend that was begun for this workspace, if what it depends on is still so, or begins one.
+func (o opened) takeAhead(uid, gid int) (*backendAhead, error) {
 	if o.ahead != nil && o.ahead.of == o.settings.backendKey(uid, gid) {
 		return o.ahead, nil
 	}

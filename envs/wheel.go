@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -126,7 +127,7 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 	if dist == "" {
 		return nil, refuse("it has no metadata")
 	}
-	for info := range infos {
+	for _, info := range slices.Sorted(maps.Keys(infos)) {
 		egg, isEgg := strings.CutSuffix(strings.ToLower(info), ".egg-info")
 		name, _, _ := strings.Cut(egg, "-")
 		if info+"/" != dist && (!isEgg || NormalizeName(name) != p.Name) {

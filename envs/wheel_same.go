@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"crypto/sha256"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -26,9 +28,9 @@ func (c *Conversation) firstCollision(py *python, packages []Package, shared []s
 		}
 	}
 	sums := map[int]map[string][sha256.Size]byte{}
-	for i, paths := range wanted {
+	for _, i := range slices.Sorted(maps.Keys(wanted)) {
 		var err error
-		if sums[i], err = memberSums(c.store.wheelFile(packages[i]), py.site(), paths); err != nil {
+		if sums[i], err = memberSums(c.store.wheelFile(packages[i]), py.site(), wanted[i]); err != nil {
 			return &WheelError{Wheel: packages[i].Wheel, Why: err.Error()}
 		}
 	}

@@ -62,8 +62,9 @@ func layerUsage(ctx context.Context, upper *tree, copied *privateCopy, modes map
 	return u.bytes, err
 }
 
-// DirUsage is the same for a directory of ours that belongs to no transaction. final says that nothing writes to it any
-// more: then nothing is left out, and directories that can't be read are made readable.
+// DirUsage returns how many bytes a directory of ours, which belongs to no transaction, takes on its filesystem, counted as
+// [Txn.Usage] counts a layer. final says that nothing writes to it any more: then nothing is left out, and directories that can't
+// be read are made readable. The errors are the filesystem's and ctx's.
 func DirUsage(ctx context.Context, dir string, final bool) (int64, error) {
 	t, err := openTree(dir)
 	if err != nil {
@@ -91,7 +92,8 @@ func (t *Txn) Free() (int64, error) {
 	return free, nil
 }
 
-// DirFree is the same for the filesystem of a directory of ours.
+// DirFree returns how many bytes can still be written to the filesystem of a directory of ours, as [Txn.Free] does. The errors
+// are the filesystem's.
 func DirFree(dir string) (int64, error) {
 	t, err := openTree(dir)
 	if err != nil {

@@ -73,10 +73,11 @@ type Stdio struct {
 // Process is a run that was started.
 type Process interface {
 	// Ended returns when no process that the command has started exists any more, nothing more is written to any
-	// writable layer, and Output has got its last byte. What is left then is an empty sandbox, which is being taken down.
+	// writable layer, and Output has got its last byte. What is left then is an empty sandbox, which stands until Wait.
 	Ended() (Exit, error)
 
-	// Wait returns when nothing of the run is left, and says how it ended. Each run must be waited for.
+	// Wait returns when nothing of the run is left, and says how it ended. Each run must be waited for: without that its
+	// sandbox stays for as long as the server.
 	Wait() (Exit, error)
 }
 

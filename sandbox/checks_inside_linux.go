@@ -33,9 +33,10 @@ const checkFD = 3
 // checkTimeout bounds each attempt, if ctx has a later deadline or none.
 const checkTimeout = 10 * time.Second
 
-// checkOrder is what the process in the namespaces is told. One without Dir is to try outsideProcesses, and nothing else.
+// checkOrder is what the process in the namespaces is told.
 type checkOrder struct {
-	Dir string `json:"dir"` // has empty directories lower, upper and work
+	Dir       string `json:"dir,omitempty"`       // has empty directories lower, upper and work
+	Processes bool   `json:"processes,omitempty"` // try outsideProcesses, and nothing else
 }
 
 // finding is what became of one thing that was tried; Text is "" if it worked.
@@ -44,9 +45,9 @@ type finding struct {
 	Text  string `json:"text"`
 }
 
-// inNamespaces executes this program again in new namespaces, with the ids and capabilities that init has,
-// and returns what it found; without flags, as it is. Without an order it tries nothing but that. The error says why it could not
-// be started.
+// inNamespaces executes this program again in new namespaces, with the ids and capabilities that init has, and
+// returns what it found; without flags, as it is. Without an order it tries nothing but that. The error says why it
+// could not be started.
 func inNamespaces(ctx context.Context, flags uintptr, order *checkOrder) (map[string]finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -99,7 +100,7 @@ func checkMain() {
 	found := make(map[string]finding)
 	switch {
 	case order == nil:
-	case order.Dir == "":
+	case order.Processes:
 		found[outsideProcesses] = newFinding(forkBeyondRlimit())
 	default:
 		for _, try := range []struct {
@@ -141,12 +142,12 @@ func tryMounts() error {
 		return err
 	}
 	defer root.Close()
-	usr, err := os.OpenFile("/usr", unix.O_PATH|unix.O_DIRECTORY, 0)
+	usr, err := openPath("/usr")
 	if err != nil {
 		return err
 	}
 	defer usr.Close()
-	clone, err := cloneMount(handle{int(usr.Fd()), usr.Name()}, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID)
+	clone, err := cloneMount(usr, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID)
 	if err != nil {
 		return err
 	}

@@ -123,6 +123,7 @@ func (c candidate) try(ctx context.Context, limit time.Duration) (why string, _ 
 	return why, b, nil
 }
 
+// prove has a backend build a sandbox, and says what that shows, or why it can't.
 func prove(ctx context.Context, b probed) (why string, err error) {
 	err = b.Probe(ctx)
 	if err == nil {

@@ -39,13 +39,13 @@
 // The server has a small process execute a sealed copy of its own binary as init, PID 1 of new user, mount, pid, network,
 // ipc and uts namespaces (starter_linux.go, launch_linux.go). Over a socket it hands init a plan (handoff.go draws the
 // protocol), which was computed from the Spec by a pure function (plan.go says why in which order). Init
-// takes from the host's mounts what the plan names, leaves the host's root, builds the new one
+// takes from the host's mounts what the plan names, builds the new root, leaves the host's
 // (mounts_linux.go), drops every right (rights_linux.go), puts up a second wall where the kernel has Landlock
 // (landlock_linux.go), installs the system call filter (seccomp_linux.go)
 // and executes the command. Where there is an overlay it carries out the renames of directories that overlayfs
 // refuses, on threads that have no more rights than the command (rename_linux.go draws how). It reaps,
 // counts and ends what the command leaves behind (reap_linux.go),
-// and exits when the server does: the kernel then kills whatever is in its pid namespace. What the
+// and exits when the server lets go of it or ends: the kernel then kills whatever is in its pid namespace. What the
 // kernel would keep after that, cgroups, a small process of its own removes (janitor_linux.go).
 //
 // # How the bubblewrap backend does it

@@ -32,13 +32,13 @@ import (
 //	  │ ◀─ scratch {bytes} ──────────────────────────── │  …reaps; waits for the payload; looks after
 //	  ┆                                                 ┆  its limits (watch_linux.go)
 //	  │                                                 │  kills and reaps what is left; ends a move
-//	  │ ◀─ status {code | signal, ended} ────────────── │  the namespaces are empty
-//	  │  closes the socket, once its answer is given ─▶ │  exits
+//	  │ ◀─ status {code | signal, ended} ────────────── │  nothing of the run is left but init
+//	  │  closes the socket to take the sandbox down ──▶ │  exits
 //
 // An init that bubblewrap executes says hello before all this: see bubblewrap_start_linux.go.
 //
 // Each message is its length (4 bytes, big endian) and a strict JSON object. The server writes twice;
-// afterwards the end of the stream is that it lets go, or its death, however it died, and init exits, which makes
+// afterwards the stream ends when it lets go, or dies, however; init then exits, which makes
 // the kernel kill everything in the namespace. Nothing on this socket comes from the payload: it never
 // holds a descriptor of it, and init can't be traced.
 

@@ -32,8 +32,8 @@ const (
 //   - it is not dumpable by the time the payload exists, so that its memory, descriptors and environment
 //     can't be opened, and it can't be traced;
 //   - it reads nothing that the payload could write;
-//   - it exits when the server's end of the socket closes, whatever else goes on once a run is under way, and its end is the
-//     end of the namespace.
+//   - it exits when the server's end of the socket closes, whatever else goes on, from settleTime after it got the config at the
+//     latest, and its end is the end of the namespace.
 func initMain() {
 	runtime.LockOSThread() // the thread builds the sandbox, and loses its capabilities in launcher.launch
 	nameSelf(initName)
@@ -81,6 +81,10 @@ func run(control *os.File) error {
 	if m.Config == nil {
 		return errors.New("hand-off: the second message is not the config")
 	}
+	time.AfterFunc(settleTime, func() {
+		awaitEnd(control)
+		unix.Exit(1)
+	})
 	return f.run(m.Config, control)
 }
 
@@ -174,8 +178,10 @@ func (f foundation) run(c *config, control *os.File) error {
 		if err := send(control, message{Started: &struct{}{}}); err != nil {
 			return err
 		}
-		time.AfterFunc(settleTime, func() { f.lookAfter(pid, control) })
-		if st, err = waitPayload(pid, f.watch); err != nil {
+		beside := time.AfterFunc(settleTime, func() { f.lookAfter(pid) })
+		st, err = waitPayload(pid, f.watch)
+		beside.Stop()
+		if err != nil {
 			return err
 		}
 		st.Torn = renames.stop()
@@ -189,16 +195,12 @@ func (f foundation) run(c *config, control *os.File) error {
 	return nil
 }
 
-// settleTime is how long a run has been going before init does anything beside it: half of what agents run is over by then,
-// and would end while init's one processor is busy.
+// settleTime is how long a run has been going before init does anything beside it. Short commands are over by then, and
+// would else end while init's one processor is busy.
 const settleTime = 10 * time.Millisecond
 
 // lookAfter is what goes on beside a run.
-func (f foundation) lookAfter(payload int, control *os.File) {
-	go func() {
-		awaitEnd(control)
-		unix.Exit(1)
-	}()
+func (f foundation) lookAfter(payload int) {
 	f.watch.begin()
 	niceSession(payload)
 }
@@ -223,11 +225,11 @@ func raiseLoopback() error {
 	}
 	// Every port of this namespace is the run's to bind, those below 1024 too: nobody else is on it. Where
 	// that can't be said, programs see what an ordinary user sees.
-	_ = os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0)
+	_ = writeFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0, 0)
 	// No byte leaves this loopback, so that there is no congestion to look out for. A new namespace takes over what the host
 	// has, and one that paces what it sends (bbr) takes three times the processor here. Every kernel has this one, and lets
 	// whoever owns the namespace choose it; without it, transfers are only slower. The setting is for IPv6 as well.
-	_ = os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0)
+	_ = writeFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0, 0)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -238,92 +237,6 @@ func testFailingOutputDoesNotBlockTheRun(t *testing.T, n Backend) {
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
-
-func init() {
-	// A server with one run, which it never waits for.
-	roles["server"] = func(args []string) {
-		n, err := openBackend(args[2])
-		if err != nil {
-			fmt.Println("error", err)
-			return
-		}
-		t := new(serverT)
-		spec := testSpec(t, "sh", "-c", "(trap '' TERM; setsid sh -c ': $0; while :; do sleep 0.1; done' $0) & echo ready; sleep 600", args[0])
-		spec.Limits = Limits{Processes: 64, Memory: 1 << 30}
-		onOverlay(t, &spec, args[1])
-		if _, err := n.Start(context.Background(), spec, Stdio{Output: os.Stdout}); err != nil {
-			fmt.Println("error", err)
-			return
-		}
-		select {}
-	}
-}
-
-// serverT lets a process that is no test use what tests use.
-type serverT struct{ testing.TB }
-
-func (*serverT) Helper()         {}
-func (*serverT) Cleanup(func())  {}
-func (*serverT) Fatal(a ...any)  { fmt.Println(append([]any{"error"}, a...)...); os.Exit(1) }
-func (*serverT) TempDir() string { return os.TempDir() }
-
-// However the server dies, nothing of its runs stays.
-func TestKilledServerLeavesNothing(t *testing.T) { onEach(t, testKilledServerLeavesNothing) }
-
-func testKilledServerLeavesNothing(t *testing.T, b Backend) {
-	m, ws := mark(t), t.TempDir()
-	cmd := exec.Command("/proc/self/exe", "server", m, ws, b.Name())
-	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
-	t.Cleanup(func() {
-		layers, _ := filepath.Glob(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR=") + "/*")
-		for _, l := range layers {
-			removeLayer(l)
-		}
-	})
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if line != "ready\n" {
-		lacks(t, "userns", fmt.Sprint(line, err))
-	}
-	mounts, _ := os.ReadFile("/proc/self/mounts")
-	eventually(t, "control: the server, the shell and what it started can be seen", func() bool { return processesWith(t, m) >= 3 })
-	prefix := fmt.Sprintf("airlock-%d-", cmd.Process.Pid)
-	if os.Geteuid() == 0 && len(cgroupsWith(prefix)) == 0 {
-		lacks(t, "cgroup", "the run has no cgroup")
-	}
-
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	eventually(t, "no process of it is left", func() bool { return processesWith(t, m) == 0 })
-	eventually(t, "no cgroup of it is left", func() bool { return len(cgroupsWith(prefix)) == 0 })
-	if after, _ := os.ReadFile("/proc/self/mounts"); !bytes.Equal(mounts, after) {
-		t.Errorf("mounts changed from\n%s\nto\n%s", mounts, after)
-	}
-	if entries, err := os.ReadDir(ws); len(entries) > 0 {
-		t.Errorf("the workspace holds %v (%v)", entries, err)
-	}
-}
-
-// cgroupsWith finds the cgroups whose names begin with prefix.
-func cgroupsWith(prefix string) []string {
-	var found []string
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(p string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), prefix) {
-			found = append(found, p)
-		}
-		return nil
-	})
-	return found
-}
 
 func TestNothingLeaks(t *testing.T) { onEach(t, testNothingLeaks) }
 

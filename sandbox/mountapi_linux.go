@@ -9,7 +9,8 @@ import (
 )
 
 // What init needs of the kernel's mount API (Linux 5.12). mount(2) would do for some of it, but it
-// takes paths where this takes descriptors, and one string of options where a path may hold a comma.
+// takes paths where this takes descriptors, and one string of options where a path may hold a comma. (What is locked in /proc
+// is, by paths that nobody but the kernel makes.)
 
 // What is said to have failed.
 const (

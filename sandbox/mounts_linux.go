@@ -58,6 +58,9 @@ func newBuilder(base []step) (*builder, error) {
 
 // finish builds the rest. The host's root, in which no path is looked up any more then, goes with the seal.
 func (b *builder) finish(rest []step) error {
+	if len(rest) == 0 || rest[len(rest)-1].Do != doSeal {
+		return errors.New("sandbox: bug: a plan without a seal, which would leave the host's root within reach")
+	}
 	mounts, err := openSteps(b.host, rest)
 	if err != nil {
 		return err

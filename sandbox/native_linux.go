@@ -123,7 +123,7 @@ func (n *Native) mustHold(spec Spec) error {
 				hint += `; or set limits.enforce = "best" to run without what can't be held`
 			}
 			if spec.UID == os.Geteuid() && limit.name == "processes" {
-				hint = "run airlock as an ordinary user (this one is root of the host, whom RLIMIT_NPROC does not bind); or " + hint
+				hint = "run airlock as an ordinary user (this one seems to be root of the host, whom RLIMIT_NPROC does not bind); or " + hint
 			}
 			return &SetupError{
 				Op:   "hold limit",

@@ -18,7 +18,7 @@ func boundByRlimit() bool {
 	if m, err := os.ReadFile("/proc/self/uid_map"); err == nil && mapsAllOntoThemselves(string(m)) {
 		return os.Geteuid() != 0
 	}
-	found, err := inNamespaces(context.Background(), 0, &checkOrder{})
+	found, err := inNamespaces(context.Background(), 0, &checkOrder{Processes: true})
 	return err == nil && errors.Is(unix.Errno(found[outsideProcesses].Errno), unix.EAGAIN)
 }
 

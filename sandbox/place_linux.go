@@ -27,7 +27,10 @@ func (b *builder) place(target string, kind placeKind) (handle, error) {
 		if dir, err := openPath(path.Dir(target)); err == nil {
 			defer dir.Close()
 			fd, err := b.enter(dir.fd, path.Base(target), kind == placeDir)
-			return handle{fd, target}, setupError("make mount point", target, err)
+			if err != nil {
+				return handle{}, setupError("make mount point", target, err)
+			}
+			return handle{fd, target}, nil
 		}
 	}
 	at, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -22,7 +22,7 @@ const (
 	doSymlink verb = "symlink"
 	doFile    verb = "file"
 	doMask    verb = "mask"
-	doSeal    verb = "seal" // take scratch out of sight and make the root read-only
+	doSeal    verb = "seal" // take scratch, and the host's root with it, out of reach and make the root read-only
 )
 
 // step is one thing that init does to build what the run sees. It crosses the hand-off.
@@ -60,7 +60,7 @@ var faces = []step{
 //     workspace below /tmp or /home appears on top of the private tmpfs and a mount inside another one
 //     is not covered by it; the order given is kept within a depth;
 //  5. masks, by depth, after everything that they could have to hide;
-//  6. the seal: afterwards the root, its directories and links can't be changed.
+//  6. the seal: the host's root is left with scratch, and afterwards the root, its directories and links can't be changed.
 //
 // What was opened on the host before step 1 is held by descriptors: no step looks a host path up.
 func plan(s Spec) []step {

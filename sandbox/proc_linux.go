@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -96,6 +97,27 @@ func shareAllowances() error {
 		if err := writeFile(own, []byte(share), 0, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return setupError("share with the user", own, err)
 		}
+	}
+	return nil
+}
+
+// writeFile writes content to a file with one call, as what the kernel offers below /proc/sys wants it. It is os.WriteFile
+// without what that does for files that can be waited for.
+func writeFile(name string, content []byte, flags int, mode uint32) error {
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC|flags, mode)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for len(content) > 0 {
+		n, err := unix.Write(fd, content)
+		if err != nil && err != unix.EINTR { //nolint:errorlint // never wrapped here
+			return err
+		}
+		if n == 0 && err == nil {
+			return io.ErrShortWrite
+		}
+		content = content[max(n, 0):]
 	}
 	return nil
 }

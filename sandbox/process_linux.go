@@ -127,6 +127,7 @@ func (p *process) ended() (Exit, error) {
 	var state string
 	var err error
 	if p.status == nil {
+		p.pipes.control.Close() // nothing that comes on it could be understood
 		state, err = p.waitInit()
 	}
 	// All that could write to the output is gone, and what it wrote is in the pipe.

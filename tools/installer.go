@@ -98,7 +98,9 @@ func (in *installer) Run(ctx context.Context, s envs.Step) (envs.Outcome, error)
 	}
 	if outcome.Ended == "" {
 		switch used, err := usage(ctx, written, true); {
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ctx.Err() != nil:
+			outcome.Ended = "cancelled"
+		case err != nil:
 			outcome.Ended = "what it wrote could not be measured: " + err.Error()
 		case used > int64(in.limits.Disk):
 			outcome.Ended = "limits.disk, " + in.limits.Disk.String()

@@ -15,7 +15,7 @@ const (
 	commandsEach = 4
 )
 
-// eightAtOnce are commands that do nothing, wait, and compute for about a tenth of a second and for about one.
+// eightAtOnce are commands that do nothing, wait a tenth of a second, start Python, and compute in it for about a second.
 var eightAtOnce = []string{"true", "sleep 0.1", "python3 -c pass", "python3 -c 'sum(range(20000000))'"}
 
 // parallel compares eight commands at once, each followed by another, bare and by run_shell on layers of their own.
