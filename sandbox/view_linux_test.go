@@ -167,3 +167,12 @@ head -c 600k /dev/zero > $d/x 2>/dev/null || true; done; cat /tmp/x /var/tmp/x /
 		t.Errorf("%q bytes could be written (%v), of 1 MiB", strings.TrimSpace(out), err)
 	}
 }
+
+// A plan without a seal would leave the host's root within the payload's reach, and is not begun.
+func TestNoPlanWithoutASeal(t *testing.T) {
+	for _, rest := range [][]step{nil, {{Do: doSeal, Target: "/"}, {Do: doMask, Target: "/x"}}} {
+		if err := new(builder).finish(rest); err == nil || !strings.Contains(err.Error(), "without a seal") {
+			t.Errorf("%v: %v", rest, err)
+		}
+	}
+}
