@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -50,22 +51,32 @@ func (e *WheelError) Error() string {
 	return fmt.Sprintf("the wheel %s is refused: %s", e.Wheel, e.Why)
 }
 
+// openWheel opens a wheel's archive, and says how many bytes it has.
+func openWheel(file string) (_ *os.File, size int64, err error) {
+	archive, err := openRegular(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := archive.Stat()
+	if err != nil {
+		archive.Close()
+		return nil, 0, err
+	}
+	return archive, info.Size(), nil
+}
+
 // inspectWheel looks at the wheel of a package. site is the directory of modules in the environment, most
 // the number of bytes that it may unpack to.
 func inspectWheel(file string, p Package, site string, most int64) (*wheel, error) {
 	refuse := func(format string, args ...any) error {
 		return &WheelError{Wheel: p.Wheel, Why: fmt.Sprintf(format, args...)}
 	}
-	archive, err := openRegular(file)
+	archive, size, err := openWheel(file)
 	if err != nil {
 		return nil, err
 	}
 	defer archive.Close()
-	info, err := archive.Stat()
-	if err != nil {
-		return nil, err
-	}
-	length, err := directorySize(archive, info.Size())
+	length, err := directorySize(archive, size)
 	if errors.Is(err, errEnd) {
 		return nil, refuse("%v", err)
 	}
@@ -73,7 +84,7 @@ func inspectWheel(file string, p Package, site string, most int64) (*wheel, erro
 		return nil, refuse("it is no zip archive: %v", err)
 	}
 	limited := &directoryReader{ReaderAt: archive, left: maxDirectory}
-	z, err := zip.NewReader(limited, info.Size())
+	z, err := zip.NewReader(limited, size)
 	if errors.Is(err, errDirectory) {
 		return nil, refuse("the names of its members take more than %s", units.Size(maxDirectory).Rounded())
 	}

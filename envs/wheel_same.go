@@ -49,16 +49,12 @@ func collisionOf(path string, one, other Package) error {
 // memberSums hashes what a wheel, which was inspected, installs at some paths in the environment. A path that no member
 // has is that of a command, and stands for the file that names it.
 func memberSums(file, site string, paths map[string]bool) (map[string][sha256.Size]byte, error) {
-	archive, err := openRegular(file)
+	archive, size, err := openWheel(file)
 	if err != nil {
 		return nil, err
 	}
 	defer archive.Close()
-	info, err := archive.Stat()
-	if err != nil {
-		return nil, err
-	}
-	z, err := zip.NewReader(archive, info.Size())
+	z, err := zip.NewReader(archive, size)
 	if err != nil {
 		return nil, err
 	}
