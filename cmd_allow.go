@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -117,7 +118,12 @@ func allow(s setup, entries []string, out io.Writer, terminal func() (io.ReadWri
 	return nil
 }
 
-// stillRefused says what is refused of the addresses among the entries once they are in network.allow.
+// loopbackMend is for an entry that means a server on this machine.
+const loopbackMend = `in a run that is the run itself, and never this machine. A run reaches a server of this machine by a name of its own: ` +
+	`set network.resolve = {"here.test" = "127.0.0.1"} and network.private = ["127.0.0.1/32"], and allow "here.test:PORT"`
+
+// stillRefused says what is refused of the addresses among the entries once they are in network.allow, and which of them
+// don't mean what they seem to.
 func stillRefused(c proxy.Config, entries []string) (reasons []string) {
 	c.Mode, c.Allow = "allowlist", append(slices.Clip(c.Allow), entries...)
 	policy, err := proxy.NewPolicy(c)
@@ -126,6 +132,10 @@ func stillRefused(c proxy.Config, entries []string) (reasons []string) {
 	}
 	for _, entry := range entries {
 		entry = strings.TrimSuffix(entry, ":*")
+		if host := hostOf(entry); isLoopback(host) {
+			reasons = append(reasons, host+": "+loopbackMend)
+			continue
+		}
 		dest, err := netip.ParseAddrPort(entry)
 		if err != nil {
 			addr, err := netip.ParseAddr(strings.Trim(entry, "[]"))
@@ -139,6 +149,19 @@ func stillRefused(c proxy.Config, entries []string) (reasons []string) {
 		}
 	}
 	return reasons
+}
+
+// hostOf is an entry without its port.
+func hostOf(entry string) string {
+	if host, _, err := net.SplitHostPort(entry); err == nil {
+		return host
+	}
+	return strings.Trim(entry, "[]")
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // uncovered gives the entries that network.allow does not cover yet. One that network.deny covers is an

@@ -26,7 +26,8 @@ input is empty.
     airlock run 'grep -r TODO . | wc -l'
 
 The exit status is the command's own, 128 and the signal's number if a signal ended
-it, 124 after a timeout, 125 if airlock itself failed.
+it, 124 after a timeout, 130 if you stopped it, 125 if airlock itself failed, for which
+a wrong configuration is enough.
 
 ` + commonHelp + `    --timeout DURATION the longest that the command may take, as in 90s or 10m
 `,
