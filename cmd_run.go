@@ -30,6 +30,7 @@ it, 124 after a timeout, 125 if airlock itself failed.
 
 ` + commonHelp + `    --timeout DURATION the longest that the command may take, as in 90s or 10m
 `,
+		flagsFirst: true,
 	}
 	c.run = func(ctx context.Context, a app, args []string) int {
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
