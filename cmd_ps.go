@@ -24,7 +24,7 @@ workspace, and what it runs. A run that waits for its turn is marked.
     airlock ps
     airlock stop 7f3a01c2
 
-flags:
+Flags:
     --json             print it as JSON
 `,
 	}

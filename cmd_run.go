@@ -31,6 +31,7 @@ a wrong configuration is enough.
 
 ` + commonHelp + `    --timeout DURATION the longest that the command may take, as in 90s or 10m
 `,
+		flagsFirst: true,
 	}
 	c.run = func(ctx context.Context, a app, args []string) int {
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)

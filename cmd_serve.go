@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -29,6 +31,7 @@ directory. A user file or a --workspace that is wrong ends it with status 2; wha
 wrong with a workspace that was not named is said in the answer to the first call.
 
 ` + commonHelp + logHelp,
+		flagsFirst: true, // it takes no argument; a command with flags of its own may have been meant
 	}
 	c.run = func(ctx context.Context, a app, args []string) int {
 		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
@@ -37,6 +40,9 @@ wrong with a workspace that was not named is said in the answer to the first cal
 		common.registerLog(flags)
 		if status, done := parseFlags(a, c, flags, args); done {
 			return status
+		}
+		if named, ok := findCommand(flags.Arg(0)); ok {
+			return commandFirst(a, named, args, flags.Args()[1:])
 		}
 		if status, done := noArguments(a, c, flags); done {
 			return status
@@ -58,6 +64,16 @@ wrong with a workspace that was not named is said in the answer to the first cal
 		return serve(ctx, a, s, slog.New(logger))
 	}
 	return c
+}
+
+// commandFirst refuses args, which are flags, the name of a command and rest: without a command in front they are of serve.
+func commandFirst(a app, named command, args, rest []string) int {
+	words := []string{"airlock", named.name}
+	for _, word := range slices.Concat(args[:len(args)-len(rest)-1], rest) {
+		words = append(words, shellWord(word))
+	}
+	printLine(a.stderr, "airlock: the command comes first: `"+strings.Join(words, " ")+"`")
+	return exitUsage
 }
 
 // serve has one conversation.

@@ -19,6 +19,9 @@ type command struct {
 	summary string // one line in the list of commands
 	help    string // what it does, with an example; flags are described in it
 	run     func(ctx context.Context, a app, args []string) int
+
+	// flagsFirst is that flags end at the first argument, since what follows has flags of its own.
+	flagsFirst bool
 }
 
 // group is the commands for one purpose.
@@ -94,12 +97,15 @@ func commandNames() []string {
 	return names
 }
 
-// parseFlags parses the flags of a subcommand. done is true if there is nothing more to do: help was
+// parseFlags parses the flags of a subcommand, wherever they stand among its arguments; "--" ends them. done is true if there is nothing more to do: help was
 // asked for and printed, or the flags are wrong and the fault was printed; then status is the exit
 // status.
 func parseFlags(a app, c command, flags *flag.FlagSet, args []string) (status int, done bool) {
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
+	if err == nil && !c.flagsFirst {
+		err = parseRest(flags, args)
+	}
 	switch {
 	case err == nil:
 		empty := ""
@@ -127,6 +133,24 @@ func parseFlags(a app, c command, flags *flag.FlagSet, args []string) (status in
 		}
 	}
 	return usageError(a, c, msg), true
+}
+
+// parseRest parses the flags behind the first argument too, where args were parsed up to that, and leaves the arguments
+// as those of flags.
+func parseRest(flags *flag.FlagSet, args []string) error {
+	var words []string
+	for flags.NArg() > 0 {
+		rest := flags.Args()
+		if parsed := len(args) - len(rest); parsed > 0 && args[parsed-1] == "--" {
+			words = append(words, rest...)
+			break
+		}
+		words, args = append(words, rest[0]), rest[1:]
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+	}
+	return flags.Parse(append([]string{"--"}, words...))
 }
 
 // usageError prints what is wrong with a command line.

@@ -86,7 +86,7 @@ func TestOverlapping(t *testing.T) {
 	one, two := f.begin(), f.begin()
 	run(t, one.Layer(), "echo one > d/e/a; echo one > both; echo one > d/e/new1; echo one > d/n1; echo > n1")
 	run(t, two.Layer(), "echo two > d/e/b; echo two > both; echo two > d/e/new2; echo two > d/c; rm -r d/e; mkdir d/e; echo two > d/e/b")
-	if got, want := f.land(one).Summary(), "workspace: 3 added, 2 modified: both, d/e/a, d/e/new1, d/n1, n1"; got != want {
+	if got, want := f.land(one).Summary(), "workspace: 3 added, 2 modified: d/e/new1, d/n1, n1, both, d/e/a"; got != want {
 		t.Errorf("first:  %s\nwant    %s", got, want)
 	}
 	want := "workspace: 2 modified: d/c, d/e/b; 3 conflicts: both changed meanwhile and was kept, this run's version is both.conflict-r2, " +
@@ -169,7 +169,7 @@ func TestPlaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := report.Summary(), "workspace: 1 added, 1 modified: a, b/c"; got != want {
+			if got, want := report.Summary(), "workspace: 1 added, 1 modified: b/c, a"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 			if err := w.Close(); err != nil {

@@ -98,7 +98,7 @@ func TestMountsInside(t *testing.T) {
 		echo y > "my data/x"; echo y > "my data/nested/y"; rm -r a/b/sub; mkdir a/b/new
 		echo 2 >> f; rm gone; mv old new; chmod 750 mode; mkdir -p q/r; echo 1 > q/r/s; echo 2 > a/plain; : > zeros
 		rm -r a/b 2> /dev/null || true; rmdir "my data" 2> /dev/null && exit 9 || true`, "")
-	want := "workspace: 2 added, 5 modified, 2 deleted: gone, old/deep/x, a/plain, f, f2, mode, zeros, new/deep/x, q/r/s"
+	want := "workspace: 2 added, 5 modified, 2 deleted: new/deep/x, q/r/s, a/plain, f, f2, mode, zeros, gone, old/deep/x"
 	if got := report.Summary(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -50,7 +50,8 @@ const (
 //	workspace: discarded 3 changes (timeout)
 //	workspace: no changes
 //
-// Deletions are named first, so that a long list never hides one.
+// Names are in the order of the counts. Where they are too many to be all named, deletions come first, so that a long list
+// never hides one.
 func (r Report) Summary() string {
 	if r.Waiting != "" {
 		return r.waits()
@@ -115,7 +116,10 @@ func (r Report) changes(verb string) string {
 	if len(counts) == 0 {
 		return ""
 	}
-	names := slices.Concat(r.Deleted, r.Modified, r.Added)
+	names := slices.Concat(r.Added, r.Modified, r.Deleted)
+	if len(names) > namesShown {
+		names = slices.Concat(r.Deleted, r.Modified, r.Added)
+	}
 	return strings.Join(counts, ", ") + verb + ": " + list(names, namesShown, quoteItem)
 }
 

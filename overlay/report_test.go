@@ -19,7 +19,7 @@ func TestSummary(t *testing.T) {
 		{Report{Landed: true}, "workspace: no changes"},
 		{
 			Report{Landed: true, Added: []string{"d"}, Modified: []string{"b", "c"}, Deleted: []string{"a"}},
-			"workspace: 1 added, 2 modified, 1 deleted: a, b, c, d",
+			"workspace: 1 added, 2 modified, 1 deleted: d, b, c, a",
 		},
 		{
 			Report{Landed: true, Modified: []string{"b.txt"}, Conflicts: []Conflict{{Path: "a.txt", KeptAs: "a.txt.conflict-7f3a"}}},
@@ -28,6 +28,10 @@ func TestSummary(t *testing.T) {
 		{
 			Report{Landed: true, Conflicts: []Conflict{{Path: "a"}, {Path: "b\n", KeptAs: "b\n.conflict-1"}}},
 			`workspace: 2 conflicts: a changed meanwhile and was kept as it is, "b\n" changed meanwhile and was kept, this run's version is "b\n.conflict-1"`,
+		},
+		{
+			Report{Landed: true, Added: many[:namesShown-1], Deleted: []string{"gone"}},
+			"workspace: 11 added, 1 deleted: f00, f01, f02, f03, f04, f05, f06, f07, f08, f09, f10, gone",
 		},
 		{
 			Report{Landed: true, Added: many, Deleted: []string{"gone"}},

@@ -254,7 +254,7 @@ func TestUndoOlder(t *testing.T) {
 	f.landed("echo 2 > a; echo 1 > d/new", "")
 	f.landed("echo 2 > b; echo 2 > d/other", "")
 	f.landed("echo 3 > a", "")
-	if report := f.undo("r2"); report.Summary() != "workspace: 1 modified, 1 deleted: d/other, b" {
+	if report := f.undo("r2"); report.Summary() != "workspace: 1 modified, 1 deleted: b, d/other" {
 		t.Errorf("undo of r2: %s", report.Summary())
 	}
 	if report := f.undo("r1"); len(report.Conflicts) != 1 || report.Conflicts[0].Path != "a" {
