@@ -83,6 +83,9 @@ Flags:
 			}
 		}
 		p, err := findPlaces(a.environ)
+		if err == nil {
+			err = p.enterState()
+		}
 		dir := ""
 		if err == nil && !*all {
 			if dir, err = filepath.Abs(a.path(*workspace)); err == nil {

@@ -91,3 +91,43 @@ func TestCleanLeavesWhatAnotherKeeps(t *testing.T) {
 		}
 	}
 }
+
+// A state directory that can't be entered is said to be so, once and by every command, with the mend.
+func TestClosedStateDirectory(t *testing.T) {
+	u := asOrdinary(t)
+	ws := filepath.Join(u.base, "ws")
+	u.mkdir(ws, nobodysUID, 0o755)
+	state := filepath.Join(u.home, ".local/state/airlock")
+	const hint = "make it yours (chown, chmod 700), or set XDG_STATE_HOME"
+	want := "airlock: the state directory " + state + " can't be entered: permission denied\nhint: " + hint + "\n"
+	for _, owner := range []int{nobodysUID, 0} {
+		u.mkdir(filepath.Dir(state), nobodysUID, 0o700)
+		u.mkdir(state, owner, map[int]os.FileMode{nobodysUID: 0, 0: 0o700}[owner])
+		for _, c := range []struct {
+			status int
+			args   []string
+		}{
+			{125, []string{"run", "--workspace", ws, "true"}},
+			{1, []string{"log", "--workspace", ws}},
+			{1, []string{"ps"}},
+			{1, []string{"stop", "7f3a01c2"}},
+			{1, []string{"clean", "--all"}},
+			{1, []string{"envs"}},
+			{1, []string{"requests"}},
+		} {
+			if out := u.airlock(c.status, c.args...); out != want {
+				t.Errorf("%q: %s, want %s", c.args, out, want)
+			}
+		}
+		out := u.airlock(1, "doctor")
+		for _, want := range []string{
+			"FAIL  state directory: " + state + " can't be entered: permission denied\n",
+			"      mend: " + hint + "\n",
+			"No run is possible: the state directory ",
+		} {
+			if !strings.Contains(out, want) {
+				t.Errorf("doctor: %s, want %q", out, want)
+			}
+		}
+	}
+}
