@@ -83,6 +83,9 @@ Flags:
 			}
 		}
 		p, err := findPlaces(a.environ)
+		if err == nil {
+			err = p.enterState()
+		}
 		dir := ""
 		if err == nil && !*all {
 			if dir, err = filepath.Abs(a.path(*workspace)); err == nil {
@@ -97,6 +100,9 @@ Flags:
 		print := found.print
 		if *asJSON {
 			print = found.printJSON
+		}
+		if err != nil && !*asJSON && len(found.Items)+len(found.Kept) == 0 {
+			print = func(io.Writer) error { return nil } // whether there is something to remove is not known
 		}
 		if err := errors.Join(print(a.stdout), err); err != nil {
 			printError(a.stderr, err)
@@ -192,6 +198,9 @@ func (f *cleaned) workspace(one overlay.Cleaned) {
 	}
 	if one.Kept != "" {
 		f.Kept = append(f.Kept, with(cleanUndo, 0, "everything: "+one.Kept))
+	}
+	for _, dir := range one.Foreign {
+		f.Kept = append(f.Kept, with(cleanLeft, 0, overlay.Quote(dir.Path)+" is "+userName(dir.Owner)+"'s, who alone can clean it"))
 	}
 	if one.Waiting > 0 {
 		f.Kept = append(f.Kept, with("review", 0, units.Counted(one.Waiting, "run")+" waiting for review (airlock land, airlock land --discard)"))

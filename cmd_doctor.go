@@ -43,7 +43,9 @@ if they are not.
 			return status
 		}
 		d := diagnose(ctx, s.user, a.environ)
-		if c, ok := checkState(s.places.state); ok && !s.user.Unconfined() {
+		if err := s.places.enterState(); err != nil {
+			d.refuse(err)
+		} else if c, ok := checkState(s.places.state); ok && !s.user.Unconfined() {
 			d.Checks = append(d.Checks, c)
 		}
 		d.wait(s.places.state)
@@ -149,6 +151,18 @@ func checkEgress(form sandbox.EgressForm, err error, s settings, environ []strin
 		}
 	}
 	return c
+}
+
+// refuse notes that no run is possible, since the state directory can't be used.
+func (d *diagnosis) refuse(err error) {
+	c := check{
+		Name: "state directory", Promise: "runs are possible, and can be taken back",
+		Detail: strings.TrimPrefix(err.Error(), "the state directory "), Mend: strings.Join(hintsOf(err), "; "),
+	}
+	d.Checks = append(d.Checks, c)
+	if d.Possible {
+		d.Possible, d.Cause, d.Mend = false, err.Error(), c.Mend
+	}
 }
 
 // checkState says so if what is kept in the state directory can't be executed.

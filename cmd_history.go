@@ -101,7 +101,7 @@ func forPerson(err error) error {
 	var parked *overlay.ParkedError
 	switch {
 	case errors.As(err, &notKept) && !notKept.Undone:
-		return &fault{Msg: err.Error(), Hint: "what was replaced is kept as long as all of it takes no more than workspace.undo, or until `airlock clean` frees it"}
+		return &fault{Msg: err.Error(), Hint: "what was replaced is kept as long as all of it takes no more than workspace.undo, or until `airlock clean` frees it; `airlock log` says which runs are kept, and one of them can be named"}
 	case errors.As(err, &notWaiting) && notWaiting.Run == "" && len(notWaiting.Waiting) > 0:
 		return &fault{Msg: err.Error(), Hint: "name one; `airlock log` says what they were"}
 	case errors.As(err, &notWaiting):

@@ -38,6 +38,9 @@ Flags:
 			return status
 		}
 		p, err := findPlaces(a.environ)
+		if err == nil {
+			err = p.enterState()
+		}
 		if err != nil {
 			printError(a.stderr, err)
 			return exitFailed
@@ -46,14 +49,14 @@ Flags:
 		status := exitOK
 		if err != nil { // of one process; the others' runs are known
 			printError(a.stderr, err)
-			status = exitFailed
+			status, err = exitFailed, nil
 		}
 		switch {
 		case *asJSON:
 			err = printRunsJSON(a.stdout, runs)
 		case len(runs) > 0:
 			err = printRuns(a.stdout, a.columns(), runs, time.Now())
-		default:
+		case status == exitOK:
 			fmt.Fprintln(a.stderr, "airlock: no run goes on")
 		}
 		if err != nil {
@@ -125,6 +128,9 @@ discarded, and its call is answered that you stopped it. ` + "`airlock ps`" + ` 
 			return usageError(a, c, "takes one run, as airlock ps lists them")
 		}
 		p, err := findPlaces(a.environ)
+		if err == nil {
+			err = p.enterState()
+		}
 		if err != nil {
 			printError(a.stderr, err)
 			return exitFailed

@@ -173,6 +173,9 @@ func (s setup) open(dir string) (opened, error) {
 		return o, err
 	}
 	if o.policy != nil {
+		if err := s.places.enterState(); err != nil {
+			return opened{}, err
+		}
 		if o.trusted, err = s.places.trust().holds(o.policy); err != nil {
 			return opened{}, err
 		}

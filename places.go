@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -46,9 +47,28 @@ func findPlaces(environ []string) (places, error) {
 // userFile is the configuration file that is read if no other is named.
 func (p places) userFile() string { return filepath.Join(p.config, "config.toml") }
 
+// enterState makes sure that the state directory, if there is one, can be read and entered.
+func (p places) enterState() error {
+	dir, err := os.Open(p.state)
+	if err == nil {
+		dir.Close()
+		_, err = os.Stat(p.state + string(filepath.Separator) + ".") // which to read it is not enough for
+	}
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return nil // what else is wrong is said by who uses it
+	}
+	return &fault{
+		Msg:  "the state directory " + p.state + " can't be entered: " + cause(err).Error(),
+		Hint: "make it yours (chown, chmod 700), or set XDG_STATE_HOME",
+	}
+}
+
 // makeState creates the state directory, which nobody else may look into: it will hold what runs
 // changed and what the user approved.
 func (p places) makeState() error {
+	if err := p.enterState(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(p.state, 0o700); err != nil {
 		return &fault{Msg: "the state directory can't be made: " + err.Error(), Hint: "set XDG_STATE_HOME to a directory that you may write"}
 	}

@@ -19,6 +19,14 @@ type Cleaned struct {
 	Scratch   int64  // what they left
 	Waiting   int    // runs that wait for review; they stay
 	Kept      string // why nothing, or not everything, was removed; "" if everything was
+
+	Foreign []Foreign // what another user's airlock keeps there, which stays
+}
+
+// Foreign is a directory of another user's.
+type Foreign struct {
+	Path  string
+	Owner int // its uid
 }
 
 // CleanedCache is a cache of runs that [CleanCaches] emptied, or would, or found in use. An empty one is not told of.

@@ -178,6 +178,11 @@ func (c *cleaning) place(ctx context.Context, path string) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		if i, statErr := statAt(unix.AT_FDCWD, path); statErr == nil && i.kind == directory && c.foreign(path, i) {
+			return nil
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -187,8 +192,8 @@ func (c *cleaning) place(ctx context.Context, path string) error {
 		return err
 	}
 	s := &scratch{base: base}
-	if i.uid != uint32(os.Geteuid()) || s.ours() != nil {
-		return nil // somebody else's, of the same name
+	if s.ours() != nil || c.foreign(path, i) {
+		return nil // not airlock's, of the same name, or another user's
 	}
 	runs, err := waitingRuns(base)
 	if err != nil {
@@ -209,6 +214,15 @@ func (c *cleaning) place(ctx context.Context, path string) error {
 		return c.vacate(ctx, base)
 	}
 	return nil
+}
+
+// foreign reports whether a place is another user's, and notes it.
+func (c *cleaning) foreign(path string, i inode) bool {
+	if i.uid == uint32(os.Geteuid()) {
+		return false
+	}
+	c.done.Foreign = append(c.done.Foreign, Foreign{Path: path, Owner: int(i.uid)})
+	return true
 }
 
 // vacate removes a place that holds nothing any more, as that of a workspace that is gone, or of a killed server.

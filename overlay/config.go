@@ -36,8 +36,8 @@ type Config struct {
 	// Ignore holds globs that runs may write and that are neither landed nor reported.
 	Ignore []string `toml:"ignore"`
 
-	// Undo bounds the replaced content that is kept for undo, in bytes; the oldest goes first. With 0
-	// nothing can be taken back.
+	// Undo bounds the replaced content that is kept for undo, in bytes; the oldest goes first, but what a
+	// run alone replaced beyond it is not kept. With 0 nothing can be taken back.
 	Undo units.Size `toml:"undo"`
 
 	// Order is "arrival" (runs of one conversation follow each other) or "parallel" (they overlap).

@@ -1,6 +1,10 @@
 package overlay
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"airlock/internal/units"
+)
 
 // finish makes the landing part of the history.
 func (l *lander) finish(r record) error {
@@ -117,7 +121,16 @@ func (l *lander) settle(r record, base *tree) {
 		failed(l.refresh(r, base))
 	}
 	failed(l.w.trim(base))
+	l.noteDropped(r)
 	failed(l.w.removeJournal())
+}
+
+// noteDropped notes that what the landing replaced is too much to be kept. Where nothing is, the person has said so.
+func (l *lander) noteDropped(r record) {
+	e, _ := parseEntry(r.Entry)
+	if limit := l.w.config.Undo; limit > 0 && e.size > uint64(limit) {
+		l.report.Notes = append(l.report.Notes, "It can't be undone: what it replaced takes "+units.Size(e.size).Rounded()+", and workspace.undo is "+limit.String()+".")
+	}
 }
 
 // unlinkDir removes a directory that a landing took out. From now on nobody who has it open can make

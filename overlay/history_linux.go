@@ -105,8 +105,8 @@ func (w *Workspace) trimmed() bool {
 	return w.listed.entries != nil && len(w.listed.entries) <= historyLimit && w.config.Undo > 0 && total <= uint64(w.config.Undo)
 }
 
-// trim holds the history to workspace.undo, and to so many entries: what the oldest keep goes first.
-// The lock on the workspace is held.
+// trim holds the history to workspace.undo, and to so many entries: what the oldest keep goes first, after what
+// would be too much alone, which costs no other its undo. The lock on the workspace is held.
 func (w *Workspace) trim(base *tree) error {
 	if w.trimmed() {
 		return nil
@@ -130,18 +130,29 @@ func (w *Workspace) trim(base *tree) error {
 			total -= e.size
 		}
 		entries = entries[surplus:]
-		for i, e := range entries {
-			if limit > 0 && total <= limit {
-				break
-			}
+		drop := func(i int) error {
+			e := entries[i]
 			if e.state != "" {
-				continue
-			}
-			if err := h.drop(e, entryDropped); err != nil {
-				return nil, err
+				return nil
 			}
 			total -= e.size
 			entries[i] = e.as(entryDropped)
+			return h.drop(e, entryDropped)
+		}
+		for i, e := range entries {
+			if limit > 0 && e.size > limit {
+				if err := drop(i); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for i := range entries {
+			if limit > 0 && total <= limit {
+				break
+			}
+			if err := drop(i); err != nil {
+				return nil, err
+			}
 		}
 		return entries, nil
 	})

@@ -41,6 +41,31 @@ func TestUndoLimit(t *testing.T) {
 	}
 }
 
+// TestUndoLimitOfOne: a landing that alone replaces more than workspace.undo loses its own undo, and says so, and no
+// other's. The last run is not taken for one before it.
+func TestUndoLimitOfOne(t *testing.T) {
+	f := onDisk(t, "echo small > p; head -c 3000000 /dev/zero > big", func(c *Config) { c.Undo = 1 << 20 })
+	if r := f.landed("rm p", ""); len(r.Notes) > 0 {
+		t.Errorf("notes: %q", r.Notes)
+	}
+	r := f.landed("rm big", "")
+	want := "It can't be undone: what it replaced takes 2.9 MiB, and workspace.undo is 1MiB."
+	if len(r.Notes) != 1 || r.Notes[0] != want {
+		t.Errorf("notes: %q, want %q", r.Notes, want)
+	}
+	if got := f.states(); got != "dropped kept" {
+		t.Errorf("history: %s", got)
+	}
+	var notKept *NotKeptError
+	if _, err := f.Undo(context.Background(), ""); !errors.As(err, &notKept) || notKept.Run != "r2" {
+		t.Errorf("undo of the last run: %v", err)
+	}
+	f.undo("r1")
+	if got := f.host("cat p"); got != "small\n" {
+		t.Errorf("after undo: %q", got)
+	}
+}
+
 // kept is how many bytes the history has, apart from the records.
 func (f *fixture) kept() (bytes int64) {
 	f.t.Helper()

@@ -81,22 +81,35 @@ func (w *Workspace) findEntry(run string) (*tree, historyEntry, error) {
 			return h, e, nil
 		}
 		if err = noLanding(run); run == "" && len(entries) > 0 {
-			last := entries[len(entries)-1]
-			err = &NotKeptError{Run: last.run, Undone: last.state == entryUndone}
+			err = notKept(entries)
 		}
 	}
 	h.close()
 	return nil, historyEntry{}, err
 }
 
-// entryOf finds the newest entry of a run; "" is any that can be undone.
+// entryOf finds the newest entry of a run; "" is the last that was not taken back. If that can't be, none is: an
+// earlier one is not what is meant.
 func entryOf(entries []historyEntry, run string) (historyEntry, bool) {
 	for _, e := range slices.Backward(entries) {
-		if e.run == run || run == "" && e.state == "" {
+		switch {
+		case e.run == run || run == "" && e.state == "":
 			return e, true
+		case run == "" && e.state == entryDropped:
+			return historyEntry{}, false
 		}
 	}
 	return historyEntry{}, false
+}
+
+// notKept is the error where entryOf finds none for "".
+func notKept(entries []historyEntry) error {
+	for _, e := range slices.Backward(entries) {
+		if e.state == entryDropped {
+			return &NotKeptError{Run: e.run}
+		}
+	}
+	return &NotKeptError{Run: entries[len(entries)-1].run, Undone: true}
 }
 
 func noLanding(run string) error {

@@ -149,7 +149,9 @@ func (l *lander) runJointly(r record, undoesGit string) error {
 		err = l.takeBack(g.takeBack(err))
 	} else {
 		l.enterSecond(r)
+		told := len(g.report.Notes)
 		g.settle(rg, g.w.scratch.base)
+		l.report.Notes = append(l.report.Notes, g.report.Notes[told:]...)
 		if !l.t.stuck {
 			l.settle(r, l.w.scratch.base)
 		}
