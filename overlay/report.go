@@ -51,7 +51,7 @@ const (
 //	workspace: no changes
 //
 // Names are in the order of the counts. Where they are too many to be all named, deletions come first, so that a long list
-// never hides one.
+// never hides one. What is git's own comes after all else.
 func (r Report) Summary() string {
 	if r.Waiting != "" {
 		return r.waits()
@@ -120,6 +120,7 @@ func (r Report) changes(verb string) string {
 	if len(names) > namesShown {
 		names = slices.Concat(r.Deleted, r.Modified, r.Added)
 	}
+	slices.SortStableFunc(names, func(a, b string) int { return gitsOwn(a) - gitsOwn(b) })
 	return strings.Join(counts, ", ") + verb + ": " + list(names, namesShown, quoteItem)
 }
 
@@ -150,6 +151,14 @@ func (r Report) WithheldLine() string {
 	return "withheld: " + list(r.Withheld, namesShown, func(w Withheld) string {
 		return quoteItem(w.Path) + " (" + w.Why + ")"
 	})
+}
+
+// gitsOwn is 1 for what lies in a git directory, and 0 for all else: a commit changes many files there that tell a reader nothing.
+func gitsOwn(path string) int {
+	if strings.HasPrefix(path, ".git/") || strings.Contains(path, "/.git/") {
+		return 1
+	}
+	return 0
 }
 
 // list writes the first max items and counts the rest.

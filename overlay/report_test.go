@@ -34,6 +34,10 @@ func TestSummary(t *testing.T) {
 			"workspace: 11 added, 1 deleted: f00, f01, f02, f03, f04, f05, f06, f07, f08, f09, f10, gone",
 		},
 		{
+			Report{Landed: true, Added: []string{".git/objects/ab/c", "new", "sub/.git/x"}, Modified: []string{".git/index", "changed"}},
+			"workspace: 3 added, 2 modified: new, changed, .git/objects/ab/c, sub/.git/x, .git/index",
+		},
+		{
 			Report{Landed: true, Added: many, Deleted: []string{"gone"}},
 			"workspace: 30 added, 1 deleted: gone, f00, f01, f02, f03, f04, f05, f06, f07, f08, f09, f10 and 19 more",
 		},
