@@ -131,3 +131,37 @@ func TestClosedStateDirectory(t *testing.T) {
 		}
 	}
 }
+
+// A run whose changes could not land in a workspace of another user's is refused before it begins; one that changes
+// nothing isn't, and neither is a look at the history.
+func TestWorkspaceOfAnotherUser(t *testing.T) {
+	u := asOrdinary(t)
+	ws := filepath.Join(u.base, "ws")
+	u.mkdir(ws, 0, 0o755)
+	out := u.airlock(125, "run", "--workspace", ws, "echo began; echo x > x")
+	if !strings.Contains(out, "is root's, and you may not write in it") || !strings.Contains(out, "\nhint: ") || strings.Contains(out, "began") {
+		t.Errorf("run: %s", out)
+	}
+	u.airlock(0, "log", "--workspace", ws)
+	if err := sandboxHere(); err != nil {
+		t.Skip(err)
+	}
+	config := filepath.Join(u.base, "readonly.toml")
+	if err := os.WriteFile(config, []byte("[workspace]\nmode = \"readonly\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := u.airlock(0, "run", "--workspace", ws, "--config", config, "echo began"); !strings.Contains(out, "began\n") {
+		t.Errorf("readonly: %s", out)
+	}
+	// A right that a mode of the owner's gives to others is enough, and so is ownership without it.
+	u.mkdir(ws, 0, 0o777)
+	u.airlock(0, "run", "--workspace", ws, "echo x > x")
+	own := filepath.Join(u.base, "own")
+	u.mkdir(own, nobodysUID, 0o555)
+	u.airlock(0, "run", "--workspace", own, "chmod u+w .; echo x > x; chmod u-w .")
+	for _, dir := range []string{ws, own} {
+		if _, err := os.Stat(filepath.Join(dir, "x")); err != nil {
+			t.Error(err)
+		}
+	}
+}

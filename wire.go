@@ -20,6 +20,9 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 	if err := p.makeState(); err != nil {
 		return nil, errors.Join(err, o.ahead.close())
 	}
+	if err := o.landable(); err != nil {
+		return nil, errors.Join(err, o.ahead.close())
+	}
 	uid, gid, err := runAs(o.dir)
 	if err != nil {
 		return nil, errors.Join(err, o.ahead.close())
@@ -81,6 +84,27 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 		}
 	}
 	return tools.NewRunner(options), nil
+}
+
+// landable refuses a workspace of another user's in which nothing could land: a run would be told only when it has ended. One's
+// own is made writable by a landing.
+func (o opened) landable() error {
+	if o.settings.Unconfined() || o.settings.Workspace.Mode != "overlay" || mayWrite(o.dir) {
+		return nil
+	}
+	info, err := os.Stat(o.dir)
+	if err != nil {
+		return err
+	}
+	owner, _ := ownerOf(info)
+	if owner == os.Geteuid() {
+		return nil
+	}
+	return &fault{
+		Where: "workspace", Key: tomlText(o.dir),
+		Msg:  "is " + userName(owner) + "'s, and you may not write in it, so that nothing that a run changes could land",
+		Hint: `have it made yours (chown), or set workspace.mode = "readonly" for runs that change nothing`,
+	}
 }
 
 // takeAhead takes the backend that was begun for this workspace, if what it depends on is still so, or begins one.
