@@ -99,6 +99,7 @@ func forPerson(err error) error {
 	var notKept *overlay.NotKeptError
 	var notWaiting *overlay.NotWaitingError
 	var parked *overlay.ParkedError
+	var nothing *overlay.NothingLandedError
 	switch {
 	case errors.As(err, &notKept) && !notKept.Undone:
 		return &fault{Msg: err.Error(), Hint: "what was replaced is kept as long as all of it takes no more than workspace.undo, or until `airlock clean` frees it; `airlock log` says which runs are kept, and one of them can be named"}
@@ -106,6 +107,8 @@ func forPerson(err error) error {
 		return &fault{Msg: err.Error(), Hint: "name one; `airlock log` says what they were"}
 	case errors.As(err, &notWaiting):
 		return &fault{Msg: err.Error(), Hint: "`airlock log` lists what landed and what waits"}
+	case errors.As(err, &nothing):
+		return &fault{Msg: err.Error(), Hint: "`airlock undo RUN` takes back an earlier run, and `airlock log` lists them; what was put beside a file stays until you remove it"}
 	case errors.As(err, &parked):
 		return &fault{Msg: err.Error(), Hint: "it waits on; `airlock land --discard " + parked.Run + "` throws it away"}
 	}
@@ -151,7 +154,8 @@ func undoCommand() command {
 not taken back yet. As with any landing, all of it happens or nothing, and what
 someone changed since stays: the version from before the run is put beside it, as
 NAME.conflict-ID. If nothing could be taken back, the exit status is 1. What a run put
-beside a file for a conflict stays until you remove it. An undo is listed by airlock
+beside a file for a conflict stays until you remove it, and if nothing else of the run
+landed, there is nothing to take back. An undo is listed by airlock
 log too, and can be taken back: undo twice is where you began.
 
     airlock undo --workspace ~/project
@@ -172,14 +176,26 @@ log too, and can be taken back: undo twice is where you began.
 			if err != nil {
 				return err
 			}
+			nothing := !report.Landed || len(report.Conflicts) > 0 && len(report.Added)+len(report.Modified)+len(report.Deleted) == 0
+			if !nothing {
+				printLine(a.stdout, cutTo("took back "+report.Of+ofWhat(report), a.columns()))
+			}
 			printReport(a.stdout, report)
-			if !report.Landed || len(report.Conflicts) > 0 && len(report.Added)+len(report.Modified)+len(report.Deleted) == 0 {
-				return errors.New("nothing was taken back")
+			if nothing {
+				return errors.New("nothing of run " + report.Of + " was taken back")
 			}
 			return nil
 		})
 	}
 	return c
+}
+
+// ofWhat says what the run did that was taken back.
+func ofWhat(report overlay.Report) string {
+	if report.OfWhat == "" {
+		return ""
+	}
+	return ": " + overlay.Quote(report.OfWhat)
 }
 
 // printReport says what became of a landing.

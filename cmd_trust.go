@@ -80,7 +80,7 @@ func trust(s setup, out io.Writer, terminal func() (io.ReadWriteCloser, error)) 
 		return nil
 	}
 	store := s.places.trust()
-	if trusted, err := store.holds(policy); err != nil {
+	if trusted, _, err := store.holds(policy); err != nil {
 		return err
 	} else if trusted {
 		fmt.Fprintf(out, "%s in %s is trusted as it is now already.\n", policyName, tomlText(dir))

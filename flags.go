@@ -176,7 +176,7 @@ func (s setup) open(dir string) (opened, error) {
 		if err := s.places.enterState(); err != nil {
 			return opened{}, err
 		}
-		if o.trusted, err = s.places.trust().holds(o.policy); err != nil {
+		if o.trusted, o.policy.changed, err = s.places.trust().holds(o.policy); err != nil {
 			return opened{}, err
 		}
 		o.settings, err = s.user.under(o.policy, o.trusted)

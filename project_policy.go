@@ -23,6 +23,9 @@ const maxPolicy = 64 << 10
 type projectPolicy struct {
 	workspace string // real path
 	doc       document
+
+	// changed is that the file was trusted with another content than this, which is not.
+	changed bool
 }
 
 // readProjectPolicy returns nil if the workspace has no policy file. A file that can't be read as it
@@ -112,10 +115,14 @@ func (s settings) under(p *projectPolicy, trusted bool) (settings, error) {
 	}
 	if !trusted {
 		var faults []error
+		since := ""
+		if p.changed {
+			since = "; the file was trusted, and has changed since"
+		}
 		for _, c := range changes {
 			if c.widens != "" {
 				faults = append(faults, &fault{
-					Where: c.origin.String(), Key: c.key.name, Msg: c.widens + "; a project policy may only narrow",
+					Where: c.origin.String(), Key: c.key.name, Msg: c.widens + "; a project policy may only narrow" + since,
 					Hint: "read the file, then `airlock trust` accepts it as it is now; or remove the key",
 				})
 			}

@@ -31,21 +31,22 @@ func (t trustStore) file(workspace string) string {
 	return filepath.Join(t.dir, hex.EncodeToString(sum[:])+".json")
 }
 
-// holds reports whether the policy is trusted as it is. A document that can't be understood trusts
-// nothing.
-func (t trustStore) holds(p *projectPolicy) (bool, error) {
+// holds reports whether the policy is trusted as it is, or, if it isn't, whether it was and has changed since. A document
+// that can't be understood trusts nothing.
+func (t trustStore) holds(p *projectPolicy) (trusted, changed bool, err error) {
 	text, err := os.ReadFile(t.file(p.workspace))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return false, false, nil
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	var record trustRecord
 	if err := json.Unmarshal(text, &record); err != nil {
-		return false, nil
+		return false, false, nil
 	}
-	return record == trustRecord{Workspace: p.workspace, SHA256: p.digest()}, nil
+	trusted = record == trustRecord{Workspace: p.workspace, SHA256: p.digest()}
+	return trusted, !trusted && record.Workspace == p.workspace, nil
 }
 
 // add records that the policy is trusted, in the place of what was trusted for its workspace before.

@@ -45,8 +45,8 @@ const wide = "[sandbox]\nread = [\"/srv/\\u001b[31mdata\"]\n[limits]\nruns = 2\n
 
 func TestTrust(t *testing.T) {
 	s := trustSetup(t, wide)
-	if _, err := s.openHere(); err == nil {
-		t.Fatal("a policy that widens was accepted without trust")
+	if _, err := s.openHere(); err == nil || strings.Contains(err.Error(), "was trusted") {
+		t.Fatalf("a policy that widens, without trust: %v", err)
 	}
 	var out bytes.Buffer
 	tty := &fakeTerminal{Reader: strings.NewReader("yes\n")}
@@ -73,8 +73,9 @@ func TestTrust(t *testing.T) {
 
 	// One byte more is another policy.
 	writePolicy(t, s.workspace, wide+"#")
-	if _, err := s.openHere(); err == nil {
-		t.Error("a changed policy is still trusted")
+	const changed = "; the file was trusted, and has changed since"
+	if _, err := s.openHere(); err == nil || !strings.Contains(err.Error(), changed) {
+		t.Errorf("a changed policy: %v, want %q", err, changed)
 	}
 	writePolicy(t, s.workspace, wide)
 	if _, err := s.openHere(); err != nil {
@@ -159,7 +160,7 @@ func TestTrustRecordDamaged(t *testing.T) {
 	if err := store.add(policy); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := store.holds(policy); !ok || err != nil {
+	if ok, _, err := store.holds(policy); !ok || err != nil {
 		t.Fatalf("just added: %v, %v", ok, err)
 	}
 	file := store.file(policy.workspace)
@@ -171,8 +172,8 @@ func TestTrustRecordDamaged(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if ok, err := store.holds(policy); ok || err != nil {
-			t.Errorf("%q: trusted %v, %v", text, ok, err)
+		if ok, changed, err := store.holds(policy); ok || changed || err != nil {
+			t.Errorf("%q: trusted %v, changed %v, %v", text, ok, changed, err)
 		}
 	}
 }

@@ -37,9 +37,28 @@ func (e *NotKeptError) Error() string {
 	return "what run " + e.Run + " replaced is no longer kept"
 }
 
+// NothingLandedError is that of a landing nothing can be taken back: all that it did was to put versions beside what someone
+// else had changed.
+type NothingLandedError struct {
+	Run    string
+	Beside []string // the paths of those versions
+}
+
+func (e *NothingLandedError) Error() string {
+	return "nothing to take back: of run " + e.Run + " " + nothingLanded(e.Beside)
+}
+
+// nothingLanded says what there is of a landing of which nothing landed.
+func nothingLanded(beside []string) string {
+	if len(beside) == 0 {
+		return "nothing landed"
+	}
+	return "nothing landed but " + list(beside, namesShown, quoteItem)
+}
+
 // historyError names the operation, but where the error is one for a person already.
 func historyError(op string, err error) error {
-	if err == nil || errors.Is(err, ErrNoLanding) || errors.As(err, new(*NotKeptError)) {
+	if err == nil || errors.Is(err, ErrNoLanding) || errors.As(err, new(*NotKeptError)) || errors.As(err, new(*NothingLandedError)) {
 		return err
 	}
 	return fmt.Errorf("overlay: %s: %w", op, err)

@@ -138,6 +138,21 @@ type recordedWithheld struct {
 	Why  string  `json:"why"`
 }
 
+// putBeside reports whether all that a landing did, of which this is the entry, was to put versions beside what someone
+// else had changed, and returns their paths. Nothing of it can be taken back or shown.
+func (r record) putBeside() (paths []string, only bool) {
+	changed := len(r.Report.Added) + len(r.Report.Modified) + len(r.Report.Deleted)
+	if len(r.Steps) > 0 || changed > 0 || r.With != nil || r.Of != "" { // such a step is not written down in an entry
+		return nil, false
+	}
+	for _, c := range r.Report.Conflicts {
+		if c.KeptAs != "" {
+			paths = append(paths, string(c.KeptAs))
+		}
+	}
+	return paths, true
+}
+
 func recordReport(r Report) *recordedReport {
 	out := recordedReport{Added: rawPaths(r.Added), Modified: rawPaths(r.Modified), Deleted: rawPaths(r.Deleted), Notes: r.Notes, Undo: r.Undo}
 	for _, c := range r.Conflicts {

@@ -21,6 +21,8 @@ type Report struct {
 	Reason    string   // why they were, where Landed is false: "timeout", "conflict: a.txt changed meanwhile"
 	Notes     []string // further facts a person needs, each a sentence
 	Undo      bool     // an undo landed, not a run
+	Of        string   // from Undo: the run that it took back, or was to
+	OfWhat    string   // from Undo: what that run did, as [Txn.Describe] was told
 }
 
 // Conflict is a path that someone else changed while the run was going. The host's version stayed.

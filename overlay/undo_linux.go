@@ -15,7 +15,7 @@ import (
 // a landing itself: what someone else changed since then stays, and is a conflict; it lands as a whole
 // or not at all; and it can be taken back in its turn. Its report is in terms of what Undo does.
 //
-// The error is [ErrNoLanding], or a [NotKeptError] where what the run replaced is not there any more.
+// The error is [ErrNoLanding], a [NotKeptError] where what the run replaced is not there any more, or a [NothingLandedError].
 func (w *Workspace) Undo(ctx context.Context, run string) (Report, error) {
 	report, err := w.undo(ctx, run)
 	report.Notes = append(report.Notes, w.TakeNotes()...)
@@ -46,6 +46,9 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 	r, err := h.readEntry(e)
 	if err != nil {
 		return Report{}, err
+	}
+	if beside, only := r.putBeside(); only {
+		return Report{}, &NothingLandedError{Run: e.run, Beside: beside}
 	}
 	kept, err := h.sub(e.String())
 	if err != nil {
@@ -82,6 +85,7 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 		}
 	}
 	report, err := u.land(ctx, t, e)
+	report.Of, report.OfWhat = r.Run, r.What
 	return report, errors.Join(err, t.end())
 }
 

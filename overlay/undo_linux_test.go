@@ -111,7 +111,7 @@ func TestUndoEdited(t *testing.T) {
 	beside := func(p string) Conflict { return Conflict{Path: p, KeptAs: p + ".conflict-" + id} }
 	gone := func(p string) Conflict { return Conflict{Path: p, KeptAs: p + ".conflict-" + id, Gone: true} }
 	want := Report{
-		Landed: true, Undo: true, Added: []string{"gone/b"}, Deleted: []string{"new/a"},
+		Landed: true, Undo: true, Of: "r1", Added: []string{"gone/b"}, Deleted: []string{"new/a"},
 		Conflicts: []Conflict{
 			{Path: "added"},
 			beside("del"), beside("gone/a"), beside("mod"),
