@@ -97,9 +97,9 @@ func commandNames() []string {
 	return names
 }
 
-// parseFlags parses the flags of a subcommand, wherever they stand among its arguments; "--" ends them. done is true if there is nothing more to do: help was
-// asked for and printed, or the flags are wrong and the fault was printed; then status is the exit
-// status.
+// parseFlags parses the flags of a subcommand, wherever they stand among its arguments; "--" ends them. done is true if
+// there is nothing more to do: help was asked for and printed, or the flags are wrong and the fault was printed; then
+// status is the exit status.
 func parseFlags(a app, c command, flags *flag.FlagSet, args []string) (status int, done bool) {
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)

@@ -11,8 +11,8 @@ import (
 // Diff writes what a run changed, an id or "" for the last one that can be undone, as a unified diff
 // of text files; of other kinds it says what became of them. A path that someone changed since is
 // named, and not shown: what landed there is not kept. Of a run that waits for review it shows what
-// would land now, and where nothing landed but versions beside what someone else had changed, it names those. Names and content are escaped, so that the result is text for a terminal; it is no
-// patch where they hold control characters.
+// would land now, and where nothing landed but versions beside what someone else had changed, it names those. Names and
+// content are escaped, so that the result is text for a terminal; it is no patch where they hold control characters.
 //
 // The error is [ErrNoLanding], a [NotKeptError] or a [ParkedError], or one of the writer.
 func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error {

@@ -27,7 +27,8 @@ const (
 	adviseCollapse = 25
 )
 
-// lean are processes, by the names that sandbox/roles_linux.go gives them, that live as long as a server and have nothing to do: 2 MiB more of each are not worth their start.
+// lean are processes, by the names that sandbox/roles_linux.go gives them, that live as long as a server and have nothing to
+// do: 2 MiB more of each are not worth their start.
 var lean = map[string]bool{"airlock-janitor": true, "airlock-starter": true}
 
 var pays bool
