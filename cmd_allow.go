@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"airlock/proxy"
@@ -131,37 +132,24 @@ func stillRefused(c proxy.Config, entries []string) (reasons []string) {
 		return nil // it is said where the file is read
 	}
 	for _, entry := range entries {
-		entry = strings.TrimSuffix(entry, ":*")
-		if host := hostOf(entry); isLoopback(host) {
+		host, port, err := net.SplitHostPort(strings.TrimSuffix(entry, ":*"))
+		if err != nil {
+			host, port = strings.Trim(strings.TrimSuffix(entry, ":*"), "[]"), "443"
+		}
+		addr, err := netip.ParseAddr(host)
+		if err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost") {
 			reasons = append(reasons, host+": "+loopbackMend)
 			continue
 		}
-		dest, err := netip.ParseAddrPort(entry)
 		if err != nil {
-			addr, err := netip.ParseAddr(strings.Trim(entry, "[]"))
-			if err != nil {
-				continue // a name is judged by what it resolves to then
-			}
-			dest = netip.AddrPortFrom(addr, 443)
+			continue // a name is judged by what it resolves to then
 		}
-		if v := policy.Decide(dest.Addr().String(), int(dest.Port())); !v.Allow {
+		number, _ := strconv.Atoi(port) // of a pattern, which was parsed
+		if v := policy.Decide(addr.String(), number); !v.Allow {
 			reasons = append(reasons, v.Reason)
 		}
 	}
 	return reasons
-}
-
-// hostOf is an entry without its port.
-func hostOf(entry string) string {
-	if host, _, err := net.SplitHostPort(entry); err == nil {
-		return host
-	}
-	return strings.Trim(entry, "[]")
-}
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // uncovered gives the entries that network.allow does not cover yet. One that network.deny covers is an

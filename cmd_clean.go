@@ -82,10 +82,7 @@ Flags:
 				return usageError(a, c, msg+also+" are "+strings.Join(cleanKinds, ", "))
 			}
 		}
-		p, err := findPlaces(a.environ)
-		if err == nil {
-			err = p.enterState()
-		}
+		p, err := enterPlaces(a.environ)
 		dir := ""
 		if err == nil && !*all {
 			if dir, err = filepath.Abs(a.path(*workspace)); err == nil {

@@ -37,10 +37,7 @@ Flags:
 		if status, done := noArguments(a, c, flags); done {
 			return status
 		}
-		p, err := findPlaces(a.environ)
-		if err == nil {
-			err = p.enterState()
-		}
+		p, err := enterPlaces(a.environ)
 		if err != nil {
 			printError(a.stderr, err)
 			return exitFailed
@@ -127,10 +124,7 @@ discarded, and its call is answered that you stopped it. ` + "`airlock ps`" + ` 
 		if flags.NArg() != 1 {
 			return usageError(a, c, "takes one run, as airlock ps lists them")
 		}
-		p, err := findPlaces(a.environ)
-		if err == nil {
-			err = p.enterState()
-		}
+		p, err := enterPlaces(a.environ)
 		if err != nil {
 			printError(a.stderr, err)
 			return exitFailed

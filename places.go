@@ -44,6 +44,15 @@ func findPlaces(environ []string) (places, error) {
 	return p, nil
 }
 
+// enterPlaces is findPlaces for who has nothing to do where the state directory can't be entered.
+func enterPlaces(environ []string) (places, error) {
+	p, err := findPlaces(environ)
+	if err != nil {
+		return p, err
+	}
+	return p, p.enterState()
+}
+
 // userFile is the configuration file that is read if no other is named.
 func (p places) userFile() string { return filepath.Join(p.config, "config.toml") }
 

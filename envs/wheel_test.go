@@ -123,14 +123,7 @@ func TestLongDocument(t *testing.T) {
 
 // A file that is kept under one name, since some index had it so, is no obstacle to the other name that it has elsewhere.
 func TestKeepingUnderTwoNames(t *testing.T) {
-	s, err := OpenStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := s.newWork()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, w := emptyStore(t)
 	defer w.close()
 	for _, name := range []string{"evil-1.0-py3-none-any.whl", "good-1.0-py3-none-any.whl", "good-1.0-py3-none-any.whl"} {
 		file := filepath.Join(w.dir, name)
@@ -173,4 +166,18 @@ func TestValidatingPackages(t *testing.T) {
 			t.Errorf("%s: %+v is taken", name, p)
 		}
 	}
+}
+
+// emptyStore is a store with nothing in it, and a place to work in.
+func emptyStore(t *testing.T) (*Store, *work) {
+	t.Helper()
+	s, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.newWork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, w
 }

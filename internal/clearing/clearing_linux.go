@@ -1,4 +1,3 @@
-// Package clearing removes what runs and installations left. It is a leaf: it imports nothing of airlock.
 package clearing
 
 import (

@@ -1,6 +1,5 @@
 //go:build !linux
 
-// Package clearing removes what runs and installations left. It is a leaf: it imports nothing of airlock.
 package clearing
 
 import (
