@@ -247,7 +247,7 @@ func cgroupHeld(l Limits) map[string]string {
 
 // eventCount reads the number after key in a control file of lines "key number"; 0 if there is none.
 func eventCount(path, key string) int {
-	b, err := os.ReadFile(path)
+	b, err := readFile(path)
 	if err != nil {
 		return 0
 	}

@@ -173,7 +173,7 @@ func TestChildForks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := setRlimits(Limits{Processes: limit}, len(tasks)); err != nil {
+		if err := setRlimits(0, Limits{Processes: limit}, len(tasks)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,9 +17,10 @@ import (
 //	  │  the sealed binary (starter_linux.go) ────────▶ │  waits; touches nothing
 //	  │  puts init's pid into the run's cgroup          │
 //	  │                                                 │
-//	  │ ── base {steps, hostname, egress} ────────────▶ │  builds root, /proc, network; sends the
+//	  │ ── base {steps, hostname, egress, shell} ─────▶ │  builds root, /proc, network; sends the
 //	  │                                                 │  sockets of its egress on descriptor 6 (and
-//	  │                                                 │  more, if asked: egress_listen_linux.go)
+//	  │                                                 │  more, if asked: egress_listen_linux.go);
+//	  │                                                 │  starts a shell, if told (shell_linux.go)
 //	  │                                                 │
 //	  │ ◀─ failed {op, path, errno, text, hint} ─────── │  (and exits), or
 //	  │ ◀─ built ────────────────────────────────────── │  what needs no run stands, and waits for one:
@@ -65,6 +66,13 @@ type base struct {
 	Steps    []step  `json:"steps"`
 	Hostname wire    `json:"hostname"`
 	Egress   *Egress `json:"egress,omitempty"`
+	Shell    *bash   `json:"shell,omitempty"` // to be started ahead
+}
+
+// bash is one that is started before there is a command for it: see startedShell.
+type bash struct {
+	Path wire   `json:"path"`
+	Env  []wire `json:"env"`
 }
 
 // config is the rest that init needs to know. It learns no more: its own environment is initEnv.

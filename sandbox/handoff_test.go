@@ -21,7 +21,7 @@ var messages = []message{
 		Dir:    "/",
 		Limits: Limits{Processes: 3, CPU: 0.5, Strict: true},
 	}},
-	{Base: &base{Steps: []step{{Do: doDev, Target: "/dev"}}, Hostname: "airlock", Egress: &Egress{RedirectPort: 1, ProxyPort: 2}}},
+	{Base: &base{Steps: []step{{Do: doDev, Target: "/dev"}}, Hostname: "airlock", Egress: &Egress{RedirectPort: 1, ProxyPort: 2}, Shell: &bash{"/bin/bash", []wire{"A=\xff"}}}},
 	{Failed: &failure{Op: "mount", Path: "/\xfe", Errno: 1, Text: "operation not permitted", Hint: "h"}},
 	{Built: &struct{}{}},
 	{Started: &struct{}{}},

@@ -95,6 +95,8 @@ type foundation struct {
 	wall     *wall
 	watch    *watch
 	launcher *launcher
+	shell    *startedShell // nil if none was started
+	threads  threadList
 }
 
 // layFoundation builds what needs no run.
@@ -148,11 +150,17 @@ func layFoundation(control *os.File) (f foundation, err error) {
 		return f, err
 	}
 	reserveThreads(spareThreads)
-	return f, nil
+	f.shell = f.launcher.startShell(m.Base.Shell, f.wall)
+	f.threads.list()
+	return f, setupError("drop rights", "", keepCapabilities())
 }
 
 // run builds the rest, starts the payload and reports how it ended.
 func (f foundation) run(c *config, control *os.File) error {
+	if f.shell != nil && !f.shell.takes(c) {
+		f.shell.end()
+		f.shell = nil
+	}
 	if err := f.builder.finish(c.Steps); err != nil {
 		return err
 	}
@@ -168,9 +176,9 @@ func (f foundation) run(c *config, control *os.File) error {
 	if err != nil {
 		return err
 	}
-	threads := ownThreads()
+	threads := f.threads.now()
 	f.watch.limit(c.Limits, len(threads)+spareThreads)
-	pid, st, err := f.launcher.launch(c, threads, renames, f.wall)
+	pid, st, err := f.launcher.launch(c, f.shell, threads, renames, f.wall)
 	if err != nil {
 		return err
 	}

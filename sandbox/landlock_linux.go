@@ -179,5 +179,13 @@ func (w *wall) enclose() error {
 	if errno != 0 {
 		return fmt.Errorf("restrict by Landlock: %w", errno)
 	}
-	return unix.Close(w.ruleset)
+	w.close()
+	return nil
+}
+
+// close lets go of the ruleset.
+func (w *wall) close() {
+	if w != nil {
+		unix.Close(w.ruleset)
+	}
 }

@@ -252,7 +252,7 @@ func (b *builder) symlink(text, target string) error {
 func (b *builder) file(st step) error {
 	name := path.Join(scratchPath, "file-"+strconv.Itoa(b.files))
 	b.files++
-	if err := writeFile(name, st.Content, unix.O_CREAT, 0o444); err != nil {
+	if err := writeFile(name, []byte(st.Content), unix.O_CREAT, 0o444); err != nil {
 		return setupError("write", string(st.Target), err)
 	}
 	return b.bindInside(name, string(st.Target), unix.MOUNT_ATTR_RDONLY)

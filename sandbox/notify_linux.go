@@ -31,15 +31,15 @@ type verdict struct {
 // listener is the descriptor of a filter whose rules say notify. It gives each such call to one reader.
 type listener int
 
-// installListener is installFilter with a listener. It reports false, and installs the filter with only
-// the other rules, where this process is already under a filter that has a listener (a
+// installListener has install install a filter with a listener. It reports false, and installs the filter with only
+// the other rules, where the process is already under a filter that has a listener (a
 // container engine's): the kernel allows one to a process.
-func installListener(notified, others []rule) (_ listener, ok bool, err error) {
+func installListener(notified, others []rule, install filterInstaller) (_ listener, ok bool, err error) {
 	rules := slices.Concat(notified, others)
 	// With WAIT_KILLABLE_RECV (Linux 5.19) only a fatal signal interrupts a call once it has been received.
 	// Without it any signal does, and a call that was carried out can seem to fail with EINTR.
 	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
-		fd, err := installFilter(rules, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|flags)
+		fd, err := install(rules, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|flags)
 		switch {
 		case err == nil:
 			l := listener(fd)
@@ -47,7 +47,7 @@ func installListener(notified, others []rule) (_ listener, ok bool, err error) {
 			_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(l), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 			return l, true, nil
 		case errors.Is(err, unix.EBUSY):
-			_, err := installFilter(others, 0)
+			_, err := install(others, 0)
 			return -1, false, err
 		case flags == 0 || !errors.Is(err, unix.EINVAL):
 			return -1, false, err
@@ -68,11 +68,26 @@ func (l listener) receive() (notification, error) {
 		switch errno {
 		case 0:
 			return room.notification, nil
-		case unix.EINTR, unix.ENOENT: // ENOENT: the caller was killed meanwhile
+		case unix.EINTR:
+			continue
+		case unix.ENOENT: // the caller was killed meanwhile, or there is none any more, nor will be
+			if l.deserted() {
+				return notification{}, errNoCallers
+			}
 			continue
 		}
 		return notification{}, errno
 	}
+}
+
+// errNoCallers says that nobody is under the filter any more.
+var errNoCallers = errors.New("no process is left that could be notified of")
+
+// deserted reports whether nobody is under the filter any more.
+func (l listener) deserted() bool {
+	fds := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
+	_, err := unix.Poll(fds, 0)
+	return err == nil && fds[0].Revents&unix.POLLHUP != 0
 }
 
 // valid reports whether the call still waits: what was read through its thread's id before was then read

@@ -45,51 +45,93 @@ func newLauncher() (*launcher, error) {
 	return l, <-ready
 }
 
-// launch limits the run, drops what rights the launcher has left, and executes the command. The status is not nil if that
-// could not be executed: the sandbox stood, and there is nothing to wait for. threads are init's; renames and wall may be
-// nil. From the fork on the calling thread, which the caller has locked, has no capability.
-func (l *launcher) launch(c *config, threads []uint32, renames *renamer, wall *wall) (pid int, st *status, err error) {
+// do has the launcher's thread do something.
+func (l *launcher) do(f func()) {
+	done := make(chan struct{})
+	l.work <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
+// launch has the run's command executed: by the shell that was started ahead, if there is one, else by a payload of its own.
+// The status is not nil if it could not be executed: the sandbox stood, and there is nothing to wait for. threads are
+// init's; renames and wall may be nil. From then on the calling thread, which the caller has locked, has no capability.
+func (l *launcher) launch(c *config, ahead *startedShell, threads []uint32, renames *renamer, wall *wall) (pid int, st *status, err error) {
+	if ahead != nil {
+		if !ahead.confine(threads, renames, wall) {
+			ahead.end()
+		} else if err := ahead.become(c, len(threads)); err != nil {
+			return 0, nil, err
+		} else {
+			pid = ahead.pid
+		}
+	}
+	if pid == 0 {
+		if pid, st, err = l.execute(c, threads, renames, wall); pid == 0 {
+			return 0, st, err
+		}
+	}
+	// The payload's ends of the pipes are the payload's alone now: it sees the end of its input, and
+	// whoever reads a pipe that it closed gets told.
+	unix.Close(inputFD)
+	unix.Close(outputFD)
+	return pid, nil, setupError("drop rights", "", clearCapabilities())
+}
+
+// execute limits the run, drops what rights the launcher has left, and executes the command from its thread. It returns as
+// launch does.
+func (l *launcher) execute(c *config, threads []uint32, renames *renamer, wall *wall) (pid int, st *status, err error) {
 	score, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
 	if err != nil {
 		return 0, nil, setupError("open", "/proc/self/oom_score_adj", err)
 	}
 	defer score.Close()
 	// These are the process's. The launcher's filter refuses some.
-	if err := setRlimits(c.Limits, len(threads)+spareThreads); err != nil {
+	if err := setRlimits(0, c.Limits, len(threads)+spareThreads); err != nil {
 		return 0, nil, setupError("limit resources", "", err)
 	}
-	done := make(chan struct{})
-	l.work <- func() {
-		defer close(done)
-		shareProcessors(c.Limits.CPU)
-		if err = confine(wall, renames, scheduling(threads)); err != nil {
+	l.do(func() {
+		shareProcessors(0, c.Limits.CPU)
+		if err = confine(ownThread{}, wall, renames, scheduling(threads)); err != nil {
 			err = setupError("drop rights", "", err)
 			return
 		}
 		pid, st, err = startPayload(c, score)
-	}
-	<-done
-	if pid == 0 {
-		return pid, st, err
-	}
-	// The payload's ends of the pipes are the payload's alone now: it sees the end of its input, and
-	// whoever reads a pipe that it closed gets told.
-	unix.Close(inputFD)
-	unix.Close(outputFD)
-	return pid, nil, setupError("drop rights", "", dropCapabilities())
+	})
+	return pid, st, err
 }
 
-// confine takes from the calling thread what dropRightsAhead has left it: w encloses it, rules become its second filter, and
+// subject is who can be deprived of the last rights: see confine.
+type subject interface {
+	// enclose puts it behind the wall, if there is one: see [wall.enclose].
+	enclose(w *wall) error
+
+	// installFilter puts it under a filter, which with SECCOMP_FILTER_FLAG_NEW_LISTENER has a listener that is this process's.
+	installFilter(rules []rule, flags uintptr) (listener int, err error)
+}
+
+// ownThread is the calling thread.
+type ownThread struct{}
+
+func (ownThread) enclose(w *wall) error { return w.enclose() }
+
+func (ownThread) installFilter(rules []rule, flags uintptr) (int, error) {
+	return installFilter(rules, flags)
+}
+
+// confine takes from who what dropRightsAhead has left it: w encloses it, rules become its second filter, and
 // its renames go to r. w and r may be nil.
-func confine(w *wall, r *renamer, rules []rule) error {
-	if err := w.enclose(); err != nil {
+func confine(who subject, w *wall, r *renamer, rules []rule) error {
+	if err := who.enclose(w); err != nil {
 		return err
 	}
 	if r == nil {
-		_, err := installFilter(rules, 0)
+		_, err := who.installFilter(rules, 0)
 		return err
 	}
-	l, ok, err := installListener(notified, rules)
+	l, ok, err := installListener(notified, rules, who.installFilter)
 	if err != nil || !ok {
 		close(r.start)
 		return err
@@ -114,11 +156,7 @@ func startPayload(c *config, score *os.File) (pid int, _ *status, err error) {
 	if err != nil {
 		return 0, notExecuted(err), nil
 	}
-	wanted := payloadOOMScore
-	if c.Limits.Memory > 0 {
-		wanted = unheldOOMScore
-	}
-	restore := adjustScore(score, wanted)
+	restore := adjustScore(score, oomScore(c.Limits))
 	pid, err = syscall.ForkExec(file, argv, &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{inputFD, outputFD, outputFD},
@@ -129,6 +167,14 @@ func startPayload(c *config, score *os.File) (pid int, _ *status, err error) {
 		return 0, notExecuted(err), nil
 	}
 	return pid, nil, nil
+}
+
+// oomScore is the payload's.
+func oomScore(l Limits) string {
+	if l.Memory > 0 {
+		return unheldOOMScore
+	}
+	return payloadOOMScore
 }
 
 // adjustScore sets the score that the payload will inherit, and returns what puts init's own back. That

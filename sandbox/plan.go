@@ -1,9 +1,7 @@
 package sandbox
 
 import (
-	"bytes"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -33,7 +31,7 @@ type step struct {
 	Upper    wire   `json:"upper,omitempty"`
 	Work     wire   `json:"work,omitempty"`
 	Mask     wire   `json:"mask,omitempty"`
-	Content  []byte `json:"content,omitempty"`
+	Content  blob   `json:"content,omitempty"`
 	Mode     uint32 `json:"mode,omitempty"`
 	Size     int64  `json:"size,omitempty"`
 	Writable bool   `json:"writable,omitempty"`
@@ -133,7 +131,7 @@ func (st step) on(others []step) bool {
 func remaining(steps, built []step) (rest []step, ok bool) {
 	for _, st := range steps {
 		switch {
-		case len(built) > 0 && st.equal(built[0]):
+		case len(built) > 0 && st == built[0]:
 			if st.on(rest) {
 				return nil, false
 			}
@@ -143,14 +141,6 @@ func remaining(steps, built []step) (rest []step, ok bool) {
 		}
 	}
 	return rest, len(built) == 0
-}
-
-func (st step) equal(o step) bool {
-	if !bytes.Equal(st.Content, o.Content) {
-		return false
-	}
-	st.Content, o.Content = nil, nil
-	return reflect.DeepEqual(st, o)
 }
 
 // homeStep makes the home directory, unless a mount shows it or what it lies in.
@@ -184,7 +174,7 @@ func (m Mount) step() step {
 	case MountSymlink:
 		st.Source = wire(m.Source)
 	case MountFile:
-		st.Content = m.Content
+		st.Content = blob(m.Content)
 	case MountMask:
 	}
 	return st

@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 		{Do: doShow, Target: "/var/tmp", Source: "var-tmp", Mode: 0o1777},
 		{Do: doBind, Target: "/usr", Source: "/usr", Optional: true},
 		{Do: doSymlink, Target: "/bin", Source: "usr/bin"},
-		{Do: doFile, Target: "/etc/passwd", Content: []byte("x")},
+		{Do: doFile, Target: "/etc/passwd", Content: "x"},
 		{Do: doDir, Target: "/home/u", Mode: 0o755},
 		{Do: doBind, Target: "/home/u/.pyenv", Source: "/home/u/.pyenv"},
 		{Do: doOverlay, Target: "/home/u/src/ws", Source: "/home/u/src/ws", Upper: "/layer/up", Work: "/layer/work"},

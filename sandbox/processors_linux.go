@@ -21,22 +21,22 @@ const payloadNice = 5
 // cgroupWeight is the share that payloadNice stands for, in thousandths of what a cgroup has by default.
 const cgroupWeight = 327
 
-// shareProcessors makes the calling thread, and what it will fork, nice; and, if cores is not 0 since no
+// shareProcessors makes a process of one thread, the calling one if pid is 0, and what it will fork, nice; and, if cores is not 0 since no
 // cgroup holds it, gives it as many processors as it may use. That a run is not as fair as it should be is no
 // reason not to run.
-func shareProcessors(cores float64) {
+func shareProcessors(pid int, cores float64) {
 	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil { // the system call gives 20 - nice
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, min(20-own+payloadNice, 19))
+		_ = unix.Setpriority(unix.PRIO_PROCESS, pid, min(20-own+payloadNice, 19))
 	}
 	if cores <= 0 {
 		return
 	}
 	var all unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
+	if err := unix.SchedGetaffinity(pid, &all); err != nil {
 		return
 	}
 	if few, ok := someProcessors(&all, int(math.Ceil(min(cores, 1<<20))), rand.IntN); ok {
-		_ = unix.SchedSetaffinity(0, few)
+		_ = unix.SchedSetaffinity(pid, few)
 	}
 }
 

@@ -14,18 +14,27 @@ type procStat struct {
 	start  uint64 // clock ticks since boot
 }
 
-// readStat reads /proc/PID/stat.
-func readStat(pid int) (procStat, error) {
-	path := fmt.Sprintf("/proc/%d/stat", pid)
+// statFields gives the fields of /proc/PID/stat from the third on, at least 20.
+func statFields(pid int) (fields []string, path string, err error) {
+	path = fmt.Sprintf("/proc/%d/stat", pid)
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return procStat{}, err
+		return nil, path, err
 	}
 	// The second field is the program's name in parentheses, and may hold any byte, these included.
 	_, after, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
 	f := strings.Fields(after)
 	if len(f) < 20 || len(f[0]) != 1 {
-		return procStat{}, fmt.Errorf("%s has an unknown form", path)
+		return nil, path, fmt.Errorf("%s has an unknown form", path)
+	}
+	return f, path, nil
+}
+
+// readStat reads /proc/PID/stat.
+func readStat(pid int) (procStat, error) {
+	f, path, err := statFields(pid)
+	if err != nil {
+		return procStat{}, err
 	}
 	parent, err := strconv.Atoi(f[1])
 	if err != nil {

@@ -102,6 +102,9 @@ func (r *renamer) receive(l listener) {
 	restricted := false
 	for {
 		n, err := l.receive()
+		if errors.Is(err, errNoCallers) {
+			select {} // all of the run has ended; the thread stays, since to end one takes longer
+		}
 		if err != nil {
 			os.Exit(1) // nobody would answer any more: the run must not hang, and doesn't land
 		}

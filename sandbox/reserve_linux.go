@@ -58,10 +58,10 @@ func (r recipe) fits(run recipe, steps []step) (own []step, ok bool) {
 
 // made reports whether the spare is what the recipe makes.
 func (s *spare) made(by recipe) bool {
-	return s.likeIn(by) && slices.EqualFunc(s.base.Steps, by.base.Steps, step.equal)
+	return s.likeIn(by) && s.base.Shell.equal(by.base.Shell) && slices.Equal(s.base.Steps, by.base.Steps)
 }
 
-// likeIn compares all but the steps.
+// likeIn compares what both must have alike: not the steps, and not the shell, which a run need not take.
 func (r recipe) likeIn(o recipe) bool {
 	sameEgress := r.base.Egress == nil && o.base.Egress == nil ||
 		r.base.Egress != nil && o.base.Egress != nil && *r.base.Egress == *o.base.Egress
@@ -326,6 +326,9 @@ var spares atomic.Int64
 // can't be had.
 func (n *Native) newSpare(ctx context.Context, by recipe) (_ *spare, err error) {
 	s := &spare{recipe: by, shown: shownBy(by.base.Steps)} // before init looks
+	if shell := by.base.Shell; shell != nil {
+		s.shown = append(s.shown, identityAt(string(shell.Path)))
+	}
 	defer func() {
 		if err != nil {
 			s.discard()
@@ -367,8 +370,11 @@ func (s *spare) lay() error {
 }
 
 // Prepare has the sandbox of a run like this begun ahead, unless one waits already. It returns at once, and begins it some
-// milliseconds later, or when a run starts. Of what the spec mounts only that is mounted which needs no run.
+// milliseconds later, or when a run starts. Of what the spec mounts only that is mounted which needs no run. Where it
+// executes a bash with -c, whatever its command is, a shell is started ahead as well, in the spec's environment, which must
+// therefore be one that nobody hostile has a say in.
 func (n *Native) Prepare(spec Spec) {
 	by, _ := recipeOf(spec, plan(spec))
+	by.base.Shell = shellFor(spec)
 	n.reserve.want(by)
 }

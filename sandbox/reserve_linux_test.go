@@ -30,6 +30,15 @@ func waitingSpare(t *testing.T, n *Native, spec Spec) *spare {
 	return have[0]
 }
 
+// drop throws the spares away, and has none made.
+func (r *reserve) drop() {
+	r.mu.Lock()
+	r.told, r.wanted = false, recipe{}
+	r.keep(func(*spare) bool { return false })
+	r.mu.Unlock()
+	r.beside.Wait()
+}
+
 // waits reports whether the spare still waits.
 func waits(n *Native, s *spare) bool {
 	n.reserve.mu.Lock()

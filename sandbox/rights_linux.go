@@ -37,9 +37,9 @@ const securebits = secbitNoRoot | secbitNoRootLocked |
 //  1. the ambient set, which would be given to the payload at exec;
 //  2. the bounding set, while CAP_SETPCAP is still there: no exec can gain what is not in it;
 //  3. the securebits, which need CAP_SETPCAP too;
-//  4. effective, permitted and inheritable: from here on the thread has no capability;
-//  5. no_new_privs: setuid bits and file capabilities do nothing at exec; and without it a thread
+//  4. no_new_privs: setuid bits and file capabilities do nothing at exec; and without it a thread
 //     that has no CAP_SYS_ADMIN may not install a filter;
+//  5. effective, permitted and inheritable: from here on the thread has no capability;
 //  6. the filter, last, because it is the one thing that could refuse a step above.
 func dropRights() error {
 	if err := dropCapabilities(); err != nil {
@@ -61,6 +61,15 @@ func dropRightsAhead() error {
 
 // dropCapabilities is dropRights without its last step, the filter.
 func dropCapabilities() error {
+	if err := keepCapabilities(); err != nil {
+		return err
+	}
+	return clearCapabilities()
+}
+
+// keepCapabilities is what dropRights does but for its last two steps: the calling thread has the capabilities that it
+// has, and nothing gives it or what it executes another.
+func keepCapabilities() error {
 	// EINVAL: a kernel from before the ambient set (4.3), which then has none to clear.
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) {
@@ -72,13 +81,18 @@ func dropCapabilities() error {
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
 		return fmt.Errorf("lock the securebits: %w", err)
 	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return nil
+}
+
+// clearCapabilities is the last step but one of dropRights.
+func clearCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData // version 3 has two words for each set
 	if err := unix.Capset(&header, &none[0]); err != nil {
 		return fmt.Errorf("drop the capabilities: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	return nil
 }

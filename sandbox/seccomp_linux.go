@@ -219,11 +219,7 @@ func auditArch() (uint32, error) {
 // SECCOMP_FILTER_FLAG_TSYNC): init itself still has to work when the run is under the filter. flags are
 // SECCOMP_FILTER_FLAG_*; fd is the listener's if they ask for one, and close-on-exec.
 func installFilter(rules []rule, flags uintptr) (fd int, err error) {
-	arch, err := auditArch()
-	if err != nil {
-		return -1, err
-	}
-	program, err := assemble(arch, rules)
+	program, err := assembleHere(rules)
 	if err != nil {
 		return -1, err
 	}
@@ -233,4 +229,15 @@ func installFilter(rules []rule, flags uintptr) (fd int, err error) {
 		return -1, fmt.Errorf("install the seccomp filter: %w", errno)
 	}
 	return int(r), nil
+}
+
+// filterInstaller is installFilter, or puts another process under the filter; the listener's descriptor is this process's in any case.
+type filterInstaller func(rules []rule, flags uintptr) (fd int, err error)
+
+func assembleHere(rules []rule) ([]unix.SockFilter, error) {
+	arch, err := auditArch()
+	if err != nil {
+		return nil, err
+	}
+	return assemble(arch, rules)
 }

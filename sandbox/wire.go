@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
@@ -72,4 +73,19 @@ func fromWire(in []wire) []string {
 		out[i] = string(w)
 	}
 	return out
+}
+
+// blob is content of any kind that crosses the hand-off. Text would grow where JSON has to escape much of it.
+type blob string
+
+// MarshalText implements encoding.TextMarshaler.
+func (b blob) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, []byte(b)), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *blob) UnmarshalText(text []byte) error {
+	content, err := base64.StdEncoding.DecodeString(string(text))
+	*b = blob(content)
+	return err
 }

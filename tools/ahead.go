@@ -42,10 +42,15 @@ func (w *WorkspaceRunner) Prepare() {
 // preparer is a backend that can begin a sandbox before there is a run.
 type preparer interface{ Prepare(like sandbox.Spec) }
 
-// prepareAfter has the sandbox of the run after this one begun.
-func (w *WorkspaceRunner) prepareAfter(spec sandbox.Spec) {
+// prepareAfter has the sandbox of the run after this one begun. That will execute a command, most likely, and in the
+// workspace's own environment: what a call adds to it is its own.
+func (w *WorkspaceRunner) prepareAfter(spec sandbox.Spec, env surroundings, way *egress) {
 	if !w.ahead.Load() {
 		return
+	}
+	spec.Argv, spec.Env = []string{w.view.Shell, "-c", ""}, env.onPath(w.view.Env)
+	if way != nil {
+		way.attachTo(&spec)
 	}
 	spec.Mounts = slices.DeleteFunc(slices.Clone(spec.Mounts), func(m sandbox.Mount) bool { return m.Target == scriptFile })
 	w.backend.(preparer).Prepare(spec)

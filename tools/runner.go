@@ -298,7 +298,8 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 			cancel(errDisk)
 		}
 	}}
-	if way, why := w.egress(); why != "" {
+	way, why := w.egress()
+	if why != "" {
 		defer func() { result.Notes = append(result.Notes, why) }()
 	} else if way != nil {
 		way.attachTo(&spec)
@@ -314,7 +315,7 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 	if err == nil {
 		exit, err = process.Ended()
 		w.down.begin(process)
-		w.prepareAfter(spec)
+		w.prepareAfter(spec, env, way)
 	}
 	done()
 	switch {

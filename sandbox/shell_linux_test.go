@@ -1,0 +1,273 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// startedAhead is what a shell says that was started ahead, and no other: NULs follow its command.
+const startedAhead = StartedAhead + " && echo ahead"
+
+// bashSpec is a run of a bash with a command.
+func bashSpec(t testing.TB, command string) Spec {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bash, _, err = FollowLinks(bash); err != nil {
+		t.Fatal(err)
+	}
+	spec := testSpec(t, bash, "-c", command)
+	spec.Env = append(spec.Env, "LC_ALL=C.UTF-8", "LINES='two\nwords'")
+	return spec
+}
+
+// doAhead does a run in a sandbox that was begun ahead for runs like another.
+func doAhead(t *testing.T, n *Native, like, spec Spec) (exit Exit, out string) {
+	t.Helper()
+	waitingSpare(t, n, like)
+	return doRun(t, n, spec, "")
+}
+
+// What a program in a shell can see is alike, whether the shell was started for it or ahead.
+func TestShellAheadIsLikeAnyOther(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "real/sub dir's"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	// What differs between any two shells, and what is said of a shell that was started ahead.
+	differs := regexp.MustCompile(`(?m)^declare -\S+ (BASHPID|EPOCHREALTIME|EPOCHSECONDS|RANDOM|SRANDOM|PPID|BASH_ARGC|PIPESTATUS|SECONDS)\b.*\n`)
+	commands := []string{
+		`declare -p`,
+		`echo "$0|$-|$LINENO|$SHLVL|$#|$?|$_|$BASH_SUBSHELL|$PWD|${OLDPWD-none}|$SECONDS"; cd - ; cd /; cd -`,
+		`echo "$BASH_EXECUTION_STRING" # 'quoted' "twice" \ $dollar`,
+		"echo one\necho $LINENO\nnosuch\ncat <<X\n$LINENO 'x'\nX\n",
+		`set -o; shopt; trap; alias; umask; enable; hash; jobs; type cd exec; history`,
+		`ulimit -a; ulimit -aH`,
+		`env -0 | sort -z | tr '\0' '\n'`,
+		`tr -s '\0' '\n' </proc/$$/environ; tr -s '\0' '\n' </proc/$$/cmdline; cat /proc/$$/comm`,
+		`cd /proc/$$/fd; for fd in *; do echo "$fd $(readlink $fd | tr -d 0-9)"; done; ls -l /proc/self/fd/0 | cut -c 1-10`,
+		`grep -E '^(Name|Umask|PPid|Tracer|Uid|Gid|Groups|Shd|Sig|Cap|NoNew|Seccomp|Cpus_allowed:)' /proc/$$/status`,
+		`grep -E '^(PPid|TracerPid|Seccomp|NoNew|Cap)' /proc/self/status`, // executed by the shell in its own place
+		`cat /proc/$$/oom_score_adj; nice; cat /proc/$$/cgroup; readlink /proc/$$/{cwd,root,exe}; cat /proc/$$/limits`,
+		`cat /proc/$$/mountinfo | sed 's/^[0-9]* [0-9]* [0-9:]* //; s/upperdir=.*//; s/lowerdir=.*//' | sort`,
+		`ls / /run /tmp /dev; touch /x; touch /tmp/x && echo written; mv real/x y; mv real moved && ls; ln moved/f g`,
+		`exit 7`,
+		`kill -TERM $$`,
+		`if`,
+		`echo "${none?is not set}"`,
+		`set -eu; false; echo not reached`,
+		`(exec 5>/nope); exec /nope`,
+		`trap 'echo bye $?' EXIT; f() { local x=1; return 3; }; f`,
+		`f() { echo "${FUNCNAME[*]} ${BASH_LINENO[*]} ${BASH_SOURCE[*]}"; caller; }; f`,
+		`. <(echo 'echo $BASH_SOURCE'); bash -c 'echo $SHLVL $((PPID == '$$'))'; $BASH -c 'echo "${BASH_ENV-no}"'`,
+		`read -r line; echo "$? $line"; cat; [ -t 0 ] || echo no terminal`,
+		`shopt -s extdebug; set -x; : traced; PS4='$(echo deep)'; : twice`,
+		`echo é $'\xff' "${#LINES}"; printf '%q\n' "$LINES"; LC_ALL=nowhere; echo`,
+		strings.Repeat("#", maxCommand-1000) + "\necho a long one",
+	}
+	onEach(t, func(t *testing.T, b Backend) {
+		n := isolating(b)
+		for _, in := range []string{"", "link/sub dir's"} {
+			for _, command := range commands {
+				show := func(started bool) (text string) {
+					spec := bashSpec(t, command)
+					spec.Network = NetworkNone
+					spec.Limits = Limits{Processes: 60, Memory: 1 << 30, Files: 222}
+					onOverlay(t, &spec, dir)
+					spec.Dir = filepath.Join(spec.Dir, in)
+					if started {
+						waitingSpare(t, n, spec)
+					} else {
+						n.reserve.drop()
+					}
+					exit, out := doRun(t, n, spec, "")
+					return fmt.Sprintf("%+v\n%s", exit, differs.ReplaceAllString(out, ""))
+				}
+				if diff := cmp.Diff(show(false), show(true)); diff != "" {
+					t.Errorf("in %q, of %.200q (-started for it +started ahead):\n%s", in, command, diff)
+				}
+			}
+		}
+		for _, started := range []bool{true, false} {
+			spec := bashSpec(t, startedAhead)
+			if n.reserve.drop(); started {
+				waitingSpare(t, n, spec)
+			}
+			if _, out := doRun(t, n, spec, ""); (out == "ahead\n") != started {
+				t.Errorf("control: a shell that was started ahead (%t) says %q", started, out)
+			}
+		}
+	})
+}
+
+// A run that is not the shell that was started ahead does not notice it.
+func TestShellAheadThatIsNotTaken(t *testing.T) {
+	const processes = `; ls /proc | grep -c '^[0-9]'`
+	onEach(t, func(t *testing.T, b Backend) {
+		n := isolating(b)
+		like := bashSpec(t, "")
+		for _, test := range []struct {
+			name  string
+			alter func(*Spec)
+			stdin string
+			want  string
+		}{
+			{"control", func(*Spec) {}, "", "ahead\n"},
+			{"another variable", func(s *Spec) { s.Env = append(s.Env, "A=b") }, "", ""},
+			{"a variable less", func(s *Spec) { s.Env = s.Env[1:] }, "", ""},
+			{"input", func(*Spec) {}, "text", ""},
+			{"a longer command", func(s *Spec) { s.Argv[2] += strings.Repeat(" ", maxCommand) }, "", ""},
+			{"arguments", func(s *Spec) { s.Argv = append(s.Argv, "name") }, "", ""},
+			{"another program", func(s *Spec) { s.Argv = []string{"/bin/sh", "-c", s.Argv[2]} }, "", ""},
+		} {
+			t.Run(test.name, func(t *testing.T) {
+				spec := bashSpec(t, startedAhead+processes)
+				test.alter(&spec)
+				waitingSpare(t, n, like)
+				exit, out := doRun(t, n, spec, test.stdin)
+				// init, the shell, the two of the pipe, and ls's subshell is one of them
+				if want := test.want + "4\n"; exit != (Exit{}) || out != want {
+					t.Errorf("%+v, %q, want %q", exit, out, want)
+				}
+			})
+		}
+	})
+}
+
+// Where a bash can't be started ahead, or is none, a run has the one that it asks for.
+func TestShellAheadThatIsNone(t *testing.T) {
+	onEach(t, func(t *testing.T, b Backend) {
+		n := isolating(b)
+		for _, name := range []string{"true", "sleep", "cat"} {
+			t.Run(name, func(t *testing.T) {
+				program, err := exec.LookPath(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				spec := testSpec(t, "/tools/bash", "-c", "0")
+				spec.Mounts = append(spec.Mounts, Mount{Kind: MountBind, Source: program, Target: "/tools/bash"})
+				want, direct := doRun(t, n, spec, "")
+				exit, out := doAhead(t, n, spec, spec)
+				if exit != want || out != direct {
+					t.Errorf("%+v %q, want %+v %q", exit, out, want, direct)
+				}
+			})
+		}
+		t.Run("not there", func(t *testing.T) {
+			spec := testSpec(t, "/tools/bash", "-c", "")
+			if exit, _ := doAhead(t, n, spec, spec); exit.Code != 127 {
+				t.Errorf("%+v", exit)
+			}
+		})
+		t.Run("dir", func(t *testing.T) {
+			spec := bashSpec(t, "")
+			like := spec
+			spec.Dir = "/nowhere"
+			waitingSpare(t, n, like)
+			_, err := n.Start(t.Context(), spec, Stdio{})
+			if e := new(SetupError); !errors.As(err, &e) || e.Op != OpEnterDir || e.Path != "/nowhere" {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+}
+
+// A spare whose shell is another one by now is not taken.
+func TestShellAheadIsTheHosts(t *testing.T) {
+	n := isolating(newNative(t))
+	bash := bashSpec(t, "").Argv[0]
+	tools := t.TempDir()
+	copyOf := filepath.Join(tools, "bash")
+	place := func() {
+		t.Helper()
+		content, err := os.ReadFile(bash)
+		if err == nil {
+			err = os.WriteFile(copyOf+"~", content, 0o755)
+		}
+		if err == nil {
+			err = os.Rename(copyOf+"~", copyOf)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	place()
+	spec := bashSpec(t, startedAhead)
+	real, links, err := FollowLinks(tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Mounts = append(append(spec.Mounts, links...), Mount{Kind: MountBind, Source: real, Target: real})
+	spec.Argv[0] = filepath.Join(real, "bash")
+	s := waitingSpare(t, n, spec)
+	if !s.fresh() {
+		t.Error("control: a spare that has just been made is not fresh")
+	}
+	place()
+	if s.fresh() {
+		t.Error("a spare is fresh although its shell was replaced")
+	}
+	if exit, out := doRun(t, n, spec, ""); exit.Code != 0 && exit.Code != 1 || exit.Killed {
+		t.Errorf("%+v, %q", exit, out)
+	}
+}
+
+func TestShellFor(t *testing.T) {
+	for _, test := range []struct {
+		argv []string
+		env  string
+		want bool
+	}{
+		{[]string{"/bin/bash", "-c", "x"}, "A=b", canTrace},
+		{[]string{"/bin/bash", "-c", "x"}, "PATH=/bin", canTrace},
+		{[]string{"/bin/bash", "-c"}, "A=b", false},
+		{[]string{"/bin/bash", "-l", "x"}, "A=b", false},
+		{[]string{"/bin/sh", "-c", "x"}, "A=b", false},
+		{[]string{"bash", "-c", "x"}, "A=b", false},
+		{[]string{"/bin/bash", "-c", "x"}, "BASH_ENV=/x", false},
+		{[]string{"/bin/bash", "-c", "x"}, "BASH_FUNC_cd%%=() { echo; }", false},
+		{[]string{"/bin/bash", "-c", "x"}, "LD_PRELOAD=/x", false},
+		{[]string{"/bin/bash", "-c", "x"}, "SHELLOPTS=xtrace", false},
+		{[]string{"/bin/bash", "-c", "x"}, "POSIXLY_CORRECT=", false},
+		{[]string{"/bin/bash", "-c", "x"}, "PWD=/", false},
+	} {
+		if got := shellFor(Spec{Argv: test.argv, Env: []string{test.env}}) != nil; got != test.want {
+			t.Errorf("%q with %s: %t", test.argv, test.env, got)
+		}
+	}
+}
+
+// A shell reads back what is quoted for it, and the longest beginning fits into a pipe.
+func TestShellQuoted(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, 2000)
+	for range 20 {
+		for i := range text {
+			text[i] = byte(1 + random.IntN(255))
+		}
+		out, err := exec.Command("bash", "-c", "printf %s "+shellQuoted(wire(text))).Output()
+		if err != nil || !bytes.Equal(out, text) {
+			t.Fatalf("%v: %q became %q", err, text, out)
+		}
+	}
+	longest := &config{Argv: []wire{"", "", wire(strings.Repeat("'", maxCommand))}}
+	const pipe = 64 << 10
+	if got := len(new(bash).beginning(longest, []int{3, 4, 1 << 20})); got > pipe {
+		t.Errorf("%d bytes", got)
+	}
+}
