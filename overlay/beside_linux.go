@@ -3,9 +3,10 @@ package overlay
 import (
 	"strconv"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/lull"
 )
 
 // beside does what no run has to wait for: it removes what the last one left, and makes the directories of the next, which
@@ -21,12 +22,8 @@ type beside struct {
 	made  int
 }
 
-const (
-	// maxBeside is how many things go on at once. A run that comes when there are as many does its own.
-	maxBeside = 4
-	// answerTime is left to who has just ended a run to say so.
-	answerTime = 3 * time.Millisecond
-)
+// maxBeside is how many things go on at once. A run that comes when there are as many does its own.
+const maxBeside = 16
 
 // do calls f soon, and returns at once; false if f has to be done some other way.
 func (b *beside) do(f func()) bool {
@@ -40,7 +37,7 @@ func (b *beside) do(f func()) bool {
 	}
 	b.going.Go(func() {
 		defer func() { <-b.slots }()
-		time.Sleep(answerTime)
+		lull.Await()
 		f()
 	})
 	return true

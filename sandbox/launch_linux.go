@@ -22,14 +22,20 @@ const opNamespaces = "create namespaces"
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
 // launch takes a spare, or makes a sandbox as one is made, gives it the run and returns when the payload runs.
-func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio) (Process, error) {
+func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio) (_ Process, err error) {
+	n.reserve.enter()
+	began := false
+	defer func() {
+		if !began {
+			n.reserve.left()
+		}
+	}()
 	steps := plan(withoutSockets(spec, os.ReadFile))
 	recipe, own := recipeOf(spec, steps)
 	s, left := n.reserve.take(ctx, recipe, steps)
 	if s != nil {
 		own = left
 	} else {
-		var err error
 		if s, err = n.newSpare(ctx, recipe); err != nil && ctx.Err() != nil {
 			return killed{}, nil
 		} else if err != nil {
@@ -44,6 +50,7 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio) (Process, e
 	if err := p.handOver(spec, own, stdio.Attach); err != nil {
 		return nil, errors.Join(n.maker.explain(err), p.abort())
 	}
+	began = true
 	return p, nil
 }
 

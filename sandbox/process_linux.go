@@ -83,7 +83,10 @@ func (p *process) abort() error {
 
 // Ended implements [Process].
 func (p *process) Ended() (Exit, error) {
-	p.end.Do(func() { p.exit, p.endErr = p.ended() })
+	p.end.Do(func() {
+		p.exit, p.endErr = p.ended()
+		p.backend.reserve.left()
+	})
 	return p.exit, p.endErr
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/lull"
 )
 
 // Most of what a run takes, if its command takes little, is the making of its sandbox. Most of that is alike for many
@@ -79,36 +81,42 @@ type reserve struct {
 	have     []*spare
 	starting int
 	awaited  int           // of those that are starting, those that runs wait for
+	going    int           // runs that have begun, or wait to, and have not ended
 	change   chan struct{} // closed, and made anew, when one of these numbers has fallen or have has grown
-	idle     *time.Timer   // ends the time in which more than one is kept
+	idle     *time.Timer   // ends a period in which more than one is kept
+	fewest   int           // that have waited in the period
+	filling  bool          // what is missing is begun soon
 	closed   bool
 	beside   sync.WaitGroup // all that goes on in goroutines
 }
 
 const (
-	// answerTime is left to the end of a run before the next spare is begun.
-	answerTime = 3 * time.Millisecond
 	// spareTime bounds the making of a spare.
 	spareTime = 10 * time.Second
 	// quietTime is how long the host's mounts are given to settle before another spare is made of them.
 	quietTime = time.Second
-	// maxSpares is how many are kept at most, and idleTime how long more than one is kept that nobody takes.
-	maxSpares = 4
-	idleTime  = time.Minute
+	// maxSpares is how many are kept at most, and idleTime how long more than one is kept of which some are never taken.
+	maxSpares = 8
+	idleTime  = 30 * time.Second
 )
 
-// want has spares made by a recipe, as many as are missing, in a moment: who has just ended a run has an answer to give, and
-// is not to share the processors with this. It returns at once.
+// want has spares made by a recipe, as many as are missing, in the next lull. It returns at once.
 func (r *reserve) want(by recipe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told, r.wanted = true, by
 	r.keep(func(s *spare) bool { return s.made(by) })
-	time.AfterFunc(answerTime, func() {
+	if r.filling {
+		return
+	}
+	r.filling = true
+	go func() {
+		lull.Await()
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		r.filling = false
 		r.fill()
-	})
+	}()
 }
 
 // keep throws the spares away that are not to be kept. mu is held, as by all that follow but guard, take and close.
@@ -178,6 +186,19 @@ func (r *reserve) guard(s *spare) {
 	})
 }
 
+// enter counts a run, from before it takes a spare until left.
+func (r *reserve) enter() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.going++
+}
+
+func (r *reserve) left() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.going--
+}
+
 // take returns a spare and the steps that it leaves to the run, or nil if there is none that fits the run.
 // The end of ctx ends the wait for one.
 func (r *reserve) take(ctx context.Context, run recipe, steps []step) (*spare, []step) {
@@ -196,7 +217,7 @@ func (r *reserve) take(ctx context.Context, run recipe, steps []step) (*spare, [
 			return nil, nil
 		}
 		r.have = slices.Delete(r.have, i, i+1)
-		r.shrinkLater()
+		r.fewest = min(r.fewest, len(r.have))
 		s.mounts.close()
 		return s, own
 	}
@@ -204,16 +225,16 @@ func (r *reserve) take(ctx context.Context, run recipe, steps []step) (*spare, [
 }
 
 // await returns when a spare waits, or can't be had, or ctx ends. For a run that finds none, and none that is being made for it, one is
-// made. If it is not the only one, one more is kept from now on.
+// made. If other runs go on as well, more are kept from now on.
 func (r *reserve) await(ctx context.Context) {
 	if len(r.have) > 0 || !r.told || r.closed {
 		return
 	}
+	if r.going > 1 { // those that had one may have ended by now: more than these were missing
+		r.size, r.fewest = min(max(r.size+1, r.going), maxSpares), 0
+		r.shrinkLater()
+	}
 	if r.starting <= r.awaited {
-		if r.awaited > 0 {
-			r.size = min(max(r.size, 1)+1, maxSpares)
-			r.shrinkLater()
-		}
 		r.begin()
 	}
 	r.awaited++
@@ -233,23 +254,23 @@ func (r *reserve) await(ctx context.Context) {
 	}
 }
 
-// shrinkLater goes back to one spare when nobody has taken one for a while.
+// shrinkLater keeps fewer spares, at the end of a period, if some have waited all the time.
 func (r *reserve) shrinkLater() {
-	if r.size <= 1 {
-		return
+	if r.size > 1 && r.idle == nil {
+		r.idle = time.AfterFunc(idleTime, r.shrink)
 	}
-	if r.idle != nil {
-		r.idle.Stop()
+}
+
+func (r *reserve) shrink() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idle = nil
+	r.size = max(r.size-r.fewest, 1)
+	kept := 0
+	r.keep(func(*spare) bool { kept++; return kept <= r.size })
+	if r.fewest = len(r.have); !r.closed {
+		r.shrinkLater()
 	}
-	r.idle = time.AfterFunc(idleTime, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.size = 1
-		if len(r.have) > 0 {
-			first := r.have[0]
-			r.keep(func(s *spare) bool { return s == first })
-		}
-	})
 }
 
 // close throws the spares away. Nothing is taken or made any more.

@@ -198,15 +198,30 @@ func TestMoreSparesByUse(t *testing.T) {
 		defer n.reserve.mu.Unlock()
 		return len(n.reserve.have)
 	}
-	eventually(t, "several spares wait", func() bool { return waiting() > 1 })
+	eventually(t, "all spares wait", func() bool {
+		n.reserve.mu.Lock()
+		defer n.reserve.mu.Unlock()
+		return len(n.reserve.have) > 1 && len(n.reserve.have) == n.reserve.size
+	})
 	n.reserve.mu.Lock()
 	idle := n.reserve.idle
 	n.reserve.mu.Unlock()
 	if idle == nil {
 		t.Fatal("more spares are kept for ever")
 	}
-	idle.Reset(0)
-	eventually(t, "one spare waits", func() bool { return waiting() == 1 })
+	several := waiting()
+	n.reserve.shrink() // the period in which they were all taken
+	if got := waiting(); got < several {
+		t.Errorf("%d spares wait, of %d that were taken", got, several)
+	}
+	p := startRun(t, n, spec, Stdio{})
+	if _, err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+	n.reserve.shrink() // one in which one was
+	if got := waiting(); got != 1 {
+		t.Errorf("%d spares wait, of which one was taken", got)
+	}
 }
 
 // A run does not wait for a spare that it could not use, nor beyond its own end.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"airlock/internal/lull"
 	"airlock/overlay"
 	"airlock/proxy"
 	"airlock/sandbox"
@@ -310,10 +311,14 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 		stdio.Stdin = strings.NewReader(r.Stdin)
 	}
 	done := w.watchCache(ctx, scratch, cancel)
+	end := lull.Begin()
 	process, err := w.backend.Start(ctx, spec, stdio)
 	var exit sandbox.Exit
 	if err == nil {
 		exit, err = process.Ended()
+	}
+	end()
+	if process != nil {
 		w.down.begin(process)
 		w.prepareAfter(spec, env, way)
 	}

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
+	"airlock/internal/lull"
 	"airlock/sandbox"
 )
 
@@ -19,9 +19,6 @@ type teardown struct {
 	failed []error // told to nobody yet
 }
 
-// answerTime is left to the end of a run before its sandbox is taken down: that is work for every processor.
-const answerTime = 3 * time.Millisecond
-
 // maxTeardowns is how many may go on at once. With more, a run waits for one.
 const maxTeardowns = 8
 
@@ -31,7 +28,7 @@ func (t *teardown) begin(ended sandbox.Process) {
 	t.slots <- struct{}{}
 	t.going.Go(func() {
 		defer func() { <-t.slots }()
-		time.Sleep(answerTime)
+		lull.Await()
 		if _, err := ended.Wait(); err != nil {
 			t.mu.Lock()
 			t.failed = append(t.failed, err)
