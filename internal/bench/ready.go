@@ -15,41 +15,67 @@ const (
 	idleTime    = 2 * time.Second
 )
 
-// ready says how long a server takes until it answers, what its first call takes beside a later one, and what it
+// ready says how long a server takes until it answers, with a state directory that is new and with one that a server has
+// used, what its first call takes, at once and after the pause that agents make, beside a later one; and what it
 // holds in memory while it waits, with the sandbox that it has begun ahead.
 func (b bench) ready(ctx context.Context, dir string) error {
-	ready := &way{name: "start to the answer to `initialize`"}
+	fresh := &way{name: "start to the answer to `initialize`, new state directory"}
+	used := &way{name: "the same, used state directory"}
 	first := &way{name: "first `run_shell` with `true`, at once"}
+	paused := &way{name: "first, after a pause"}
 	later := &way{name: "a later one, after a pause"}
 	for round := range b.rounds(readyRounds) {
+		state := filepath.Join(dir, strconv.Itoa(round))
+		for _, start := range []struct {
+			ready *way
+			calls []*way
+		}{
+			{fresh, []*way{first, later, later, later}},
+			{used, []*way{paused, later, later, later}},
+			{used, []*way{first}},
+		} {
+			if err := b.oneStart(ctx, state, start.ready, start.calls, paused); err != nil {
+				return err
+			}
+		}
+	}
+	s, err := startServer(ctx, b.airlock, filepath.Join(dir, "idle"), "")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.run(ctx, "true", "workspace: no changes"); err != nil {
+		return err
+	}
+	time.Sleep(idleTime)
+	if err := s.printIdle(); err != nil {
+		return err
+	}
+	fmt.Print(table(fmt.Sprintf("From the start of a server (%d rounds of 3 starts)", b.rounds(readyRounds)), []*way{later, fresh, used, first, paused}))
+	fmt.Printf("\nfirst call to a later one: %.2f at once, %.2f after a pause\n",
+		float64(median(first.times))/float64(median(later.times)), float64(median(paused.times))/float64(median(later.times)))
+	return nil
+}
+
+// oneStart starts a server and makes calls. There is a pause before each but the first, and before that too if it is one of paused.
+func (b bench) oneStart(ctx context.Context, dir string, ready *way, calls []*way, paused *way) error {
+	start := time.Now()
+	s, err := startServer(ctx, b.airlock, dir, "")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	ready.times = append(ready.times, time.Since(start))
+	for i, w := range calls {
+		if i > 0 || w == paused {
+			time.Sleep(settleTime)
+		}
 		start := time.Now()
-		s, err := startServer(ctx, b.airlock, filepath.Join(dir, strconv.Itoa(round)), "")
-		if err != nil {
+		if err := s.run(ctx, "true", "workspace: no changes"); err != nil {
 			return err
 		}
-		ready.times = append(ready.times, time.Since(start))
-		for i, w := range []*way{first, later, later, later} {
-			if i > 0 {
-				time.Sleep(settleTime)
-			}
-			start := time.Now()
-			if err := s.run(ctx, "true", "workspace: no changes"); err != nil {
-				s.close()
-				return err
-			}
-			w.times = append(w.times, time.Since(start))
-		}
-		if round == b.rounds(readyRounds)-1 {
-			time.Sleep(idleTime)
-			if err := s.printIdle(); err != nil {
-				s.close()
-				return err
-			}
-		}
-		s.close()
+		w.times = append(w.times, time.Since(start))
 	}
-	fmt.Print(table(fmt.Sprintf("From the start of a server (%d starts)", b.rounds(readyRounds)), []*way{ready, later, first}))
-	fmt.Printf("\nfirst call to a later one: %.2f\n", float64(median(first.times))/float64(median(later.times)))
 	return nil
 }
 
