@@ -52,6 +52,7 @@ func conform(t *testing.T, o sandboxtest.Options, as func(sandbox.Backend) sandb
 
 // So does a shell that was started ahead, with what it executes.
 func TestConformanceOfAShellAhead(t *testing.T) {
+	sandbox.NeedsShellAhead(t)
 	conform(t, sandboxtest.Options{Lacks: sandbox.Lacks}, func(b sandbox.Backend) sandbox.Backend { return shellAhead{b} })
 }
 

@@ -42,7 +42,8 @@
 // takes from the host's mounts what the plan names, builds the new root, leaves the host's
 // (mounts_linux.go), drops every right (rights_linux.go), puts up a second wall where the kernel has Landlock
 // (landlock_linux.go), installs the system call filter (seccomp_linux.go)
-// and executes the command. Where there is an overlay it carries out the renames of directories that overlayfs
+// and executes the command; or does the same to a shell that it started before there was a run, and has it take the command
+// (shell_start_linux.go). Where there is an overlay it carries out the renames of directories that overlayfs
 // refuses, on threads that have no more rights than the command (rename_linux.go draws how). It reaps,
 // counts and ends what the command leaves behind (reap_linux.go),
 // and exits when the server lets go of it or ends: the kernel then kills whatever is in its pid namespace. What the

@@ -20,14 +20,16 @@ import (
 //	  │ ── base {steps, hostname, egress, shell} ─────▶ │  builds root, /proc, network; sends the
 //	  │                                                 │  sockets of its egress on descriptor 6 (and
 //	  │                                                 │  more, if asked: egress_listen_linux.go);
-//	  │                                                 │  starts a shell, if told (shell_linux.go)
+//	  │                                                 │  starts a shell, if told
+//	  │                                                 │  (shell_start_linux.go)
 //	  │                                                 │
 //	  │ ◀─ failed {op, path, errno, text, hint} ─────── │  (and exits), or
 //	  │ ◀─ built ────────────────────────────────────── │  what needs no run stands, and waits for one:
 //	  ┆                                                 ┆  see reserve_linux.go
 //	  │ ── config {steps, argv, env, dir, limits} ────▶ │  builds the rest, leaves the host's root,
 //	  │                                                 │  drops what rights the payload's thread has
-//	  │                                                 │  left, and forks it (payload_linux.go)
+//	  │                                                 │  left, and forks it (payload_linux.go); or has
+//	  │                                                 │  the shell take the command
 //	  │ ◀─ failed {…}  or  status {code, start_error} ─ │  (and exits), or
 //	  │ ◀─ started ──────────────────────────────────── │  the payload was executed
 //	  │ ◀─ scratch {bytes} ──────────────────────────── │  …reaps; waits for the payload; looks after

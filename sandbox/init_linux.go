@@ -152,7 +152,7 @@ func layFoundation(control *os.File) (f foundation, err error) {
 	reserveThreads(spareThreads)
 	f.shell = f.launcher.startShell(m.Base.Shell, f.wall)
 	f.threads.list()
-	return f, setupError("drop rights", "", keepCapabilities())
+	return f, setupError("drop rights", "", freezeCapabilities())
 }
 
 // run builds the rest, starts the payload and reports how it ended.

@@ -31,7 +31,7 @@ type verdict struct {
 // listener is the descriptor of a filter whose rules say notify. It gives each such call to one reader.
 type listener int
 
-// installListener has install install a filter with a listener. It reports false, and installs the filter with only
+// installListener puts a process under a filter with a listener, by install. It reports false, and installs the filter with only
 // the other rules, where the process is already under a filter that has a listener (a
 // container engine's): the kernel allows one to a process.
 func installListener(notified, others []rule, install filterInstaller) (_ listener, ok bool, err error) {
@@ -81,7 +81,7 @@ func (l listener) receive() (notification, error) {
 }
 
 // errNoCallers says that nobody is under the filter any more.
-var errNoCallers = errors.New("no process is left that could be notified of")
+var errNoCallers = errors.New("no process is left whose calls could be notified")
 
 // deserted reports whether nobody is under the filter any more.
 func (l listener) deserted() bool {

@@ -55,7 +55,8 @@ func (l *launcher) do(f func()) {
 	<-done
 }
 
-// launch has the run's command executed: by the shell that was started ahead, if there is one, else by a payload of its own.
+// launch has the run's command executed: by the shell that was started ahead, if there is one and it can be confined, else by a
+// payload of its own.
 // The status is not nil if it could not be executed: the sandbox stood, and there is nothing to wait for. threads are
 // init's; renames and wall may be nil. From then on the calling thread, which the caller has locked, has no capability.
 func (l *launcher) launch(c *config, ahead *startedShell, threads []uint32, renames *renamer, wall *wall) (pid int, st *status, err error) {
@@ -122,7 +123,7 @@ func (ownThread) installFilter(rules []rule, flags uintptr) (int, error) {
 }
 
 // confine takes from who what dropRightsAhead has left it: w encloses it, rules become its second filter, and
-// its renames go to r. w and r may be nil.
+// its renames go to r. w and r may be nil. After an error r still waits, for whoever is tried next.
 func confine(who subject, w *wall, r *renamer, rules []rule) error {
 	if err := who.enclose(w); err != nil {
 		return err
@@ -132,9 +133,12 @@ func confine(who subject, w *wall, r *renamer, rules []rule) error {
 		return err
 	}
 	l, ok, err := installListener(notified, rules, who.installFilter)
-	if err != nil || !ok {
-		close(r.start)
+	if err != nil {
 		return err
+	}
+	if !ok {
+		close(r.start)
+		return nil
 	}
 	r.start <- l
 	r.start <- l

@@ -21,8 +21,8 @@ const payloadNice = 5
 // cgroupWeight is the share that payloadNice stands for, in thousandths of what a cgroup has by default.
 const cgroupWeight = 327
 
-// shareProcessors makes a process of one thread, the calling one if pid is 0, and what it will fork, nice; and, if cores is not 0 since no
-// cgroup holds it, gives it as many processors as it may use. That a run is not as fair as it should be is no
+// shareProcessors makes a process of one thread, the calling one if pid is 0, and what it will fork, nice; and, if cores is
+// not 0 since no cgroup holds it, gives it as many processors as it may use. That a run is not as fair as it should be is no
 // reason not to run.
 func shareProcessors(pid int, cores float64) {
 	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil { // the system call gives 20 - nice

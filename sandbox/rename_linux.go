@@ -103,7 +103,7 @@ func (r *renamer) receive(l listener) {
 	for {
 		n, err := l.receive()
 		if errors.Is(err, errNoCallers) {
-			select {} // all of the run has ended; the thread stays, since to end one takes longer
+			select {} // all of the run has ended; the thread stays, since to end it would take time
 		}
 		if err != nil {
 			os.Exit(1) // nobody would answer any more: the run must not hang, and doesn't land

@@ -84,7 +84,7 @@ type reserve struct {
 	going    int           // runs that have begun, or wait to, and have not ended
 	change   chan struct{} // closed, and made anew, when one of these numbers has fallen or have has grown
 	idle     *time.Timer   // ends a period in which more than one is kept
-	fewest   int           // that have waited in the period
+	fewest   int           // of have, in the period: so many waited all the time
 	filling  bool          // what is missing is begun soon
 	closed   bool
 	beside   sync.WaitGroup // all that goes on in goroutines

@@ -61,15 +61,15 @@ func dropRightsAhead() error {
 
 // dropCapabilities is dropRights without its last step, the filter.
 func dropCapabilities() error {
-	if err := keepCapabilities(); err != nil {
+	if err := freezeCapabilities(); err != nil {
 		return err
 	}
 	return clearCapabilities()
 }
 
-// keepCapabilities is what dropRights does but for its last two steps: the calling thread has the capabilities that it
+// freezeCapabilities is what dropRights does but for its last two steps: the calling thread has the capabilities that it
 // has, and nothing gives it or what it executes another.
-func keepCapabilities() error {
+func freezeCapabilities() error {
 	// EINVAL: a kernel from before the ambient set (4.3), which then has none to clear.
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) {

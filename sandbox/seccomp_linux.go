@@ -231,7 +231,8 @@ func installFilter(rules []rule, flags uintptr) (fd int, err error) {
 	return int(r), nil
 }
 
-// filterInstaller is installFilter, or puts another process under the filter; the listener's descriptor is this process's in any case.
+// filterInstaller is installFilter, or puts another process under the filter. The listener's descriptor is this process's in
+// any case.
 type filterInstaller func(rules []rule, flags uintptr) (fd int, err error)
 
 func assembleHere(rules []rule) ([]unix.SockFilter, error) {

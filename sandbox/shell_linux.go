@@ -24,8 +24,8 @@ func shellFor(s Spec) *bash {
 }
 
 // countsAtStart reports whether a variable has bash, or what links it and sets it up, do something else before the command: read
-// a file that may be the run's, look at where it was started, or not read what it is given. Functions are variables of
-// bash's (BASH_FUNC_), and could have the names of what is called then.
+// a file that may be the run's, look at where it was started, count the seconds from another number than zero, or not read what
+// it is given. Functions are variables of bash's (BASH_FUNC_), and could have the names of what is called then.
 func countsAtStart(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	for _, prefix := range []string{"BASH", "GLIBC_", "LD_", "MALLOC_"} {
@@ -34,7 +34,7 @@ func countsAtStart(variable string) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"ENV", "GCONV_PATH", "LOCPATH", "NLSPATH", "OLDPWD", "POSIXLY_CORRECT", "POSIX_PEDANTIC", "PS4", "PWD", "SHELLOPTS", "TZDIR",
+		"ENV", "GCONV_PATH", "LOCPATH", "NLSPATH", "OLDPWD", "POSIXLY_CORRECT", "POSIX_PEDANTIC", "PS4", "PWD", "SECONDS", "SHELLOPTS", "TZDIR",
 	}, name)
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // startedAhead is what a shell says that was started ahead, and no other: NULs follow its command.
@@ -33,6 +34,14 @@ func bashSpec(t testing.TB, command string) Spec {
 	return spec
 }
 
+// NeedsShellAhead skips a test where no shell is started ahead.
+func NeedsShellAhead(t *testing.T) {
+	t.Helper()
+	if !canTrace {
+		lacks(t, "a shell ahead", "no system calls are made in a shell's place on this architecture")
+	}
+}
+
 // doAhead does a run in a sandbox that was begun ahead for runs like another.
 func doAhead(t *testing.T, n *Native, like, spec Spec) (exit Exit, out string) {
 	t.Helper()
@@ -42,6 +51,7 @@ func doAhead(t *testing.T, n *Native, like, spec Spec) (exit Exit, out string) {
 
 // What a program in a shell can see is alike, whether the shell was started for it or ahead.
 func TestShellAheadIsLikeAnyOther(t *testing.T) {
+	NeedsShellAhead(t)
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "real/sub dir's"), 0o755); err != nil {
 		t.Fatal(err)
@@ -117,6 +127,7 @@ func TestShellAheadIsLikeAnyOther(t *testing.T) {
 
 // A run that is not the shell that was started ahead does not notice it.
 func TestShellAheadThatIsNotTaken(t *testing.T) {
+	NeedsShellAhead(t)
 	const processes = `; ls /proc | grep -c '^[0-9]'`
 	onEach(t, func(t *testing.T, b Backend) {
 		n := isolating(b)
@@ -189,6 +200,7 @@ func TestShellAheadThatIsNone(t *testing.T) {
 
 // A spare whose shell is another one by now is not taken.
 func TestShellAheadIsTheHosts(t *testing.T) {
+	NeedsShellAhead(t)
 	n := isolating(newNative(t))
 	bash := bashSpec(t, "").Argv[0]
 	tools := t.TempDir()
@@ -227,6 +239,29 @@ func TestShellAheadIsTheHosts(t *testing.T) {
 	}
 }
 
+// subjectOf says what becomes of a filter.
+type subjectOf struct{ err error }
+
+func (subjectOf) enclose(*wall) error { return nil }
+
+func (s subjectOf) installFilter([]rule, uintptr) (int, error) { return 77, s.err }
+
+// Where a shell can't be confined, the payload that is started in its place has its renames carried out.
+func TestConfineAfterAFailure(t *testing.T) {
+	r := &renamer{start: make(chan listener, 2)}
+	if err := confine(subjectOf{unix.ENOSYS}, nil, r, nil); !errors.Is(err, unix.ENOSYS) {
+		t.Errorf("control: %v", err)
+	}
+	if err := confine(subjectOf{}, nil, r, nil); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if l, ok := <-r.start; l != 77 || !ok {
+			t.Errorf("the renamer got %d, %t", l, ok)
+		}
+	}
+}
+
 func TestShellFor(t *testing.T) {
 	for _, test := range []struct {
 		argv []string
@@ -245,6 +280,7 @@ func TestShellFor(t *testing.T) {
 		{[]string{"/bin/bash", "-c", "x"}, "SHELLOPTS=xtrace", false},
 		{[]string{"/bin/bash", "-c", "x"}, "POSIXLY_CORRECT=", false},
 		{[]string{"/bin/bash", "-c", "x"}, "PWD=/", false},
+		{[]string{"/bin/bash", "-c", "x"}, "SECONDS=100", false},
 	} {
 		if got := shellFor(Spec{Argv: test.argv, Env: []string{test.env}}) != nil; got != test.want {
 			t.Errorf("%q with %s: %t", test.argv, test.env, got)

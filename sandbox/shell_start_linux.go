@@ -27,11 +27,11 @@ import (
 //     filter around it, as confine does for the thread that forks a payload, and take it to the run's directory;
 //   - gives it the run's limits and share of the processors;
 //   - writes the run's command over the number signs, which bash has not looked at yet;
-//   - writes into the pipe what makes up for the early start (shell.beginning), and lets go of it.
+//   - writes into the pipe what makes up for the early start (bash.beginning), and lets go of it.
 //
 // From there on it is bash -c with that command. What tells it from one that is started now: the time at which it was started,
-// the NULs behind its command in /proc/PID/cmdline, and what BASH_ENV leaves in any bash, which is a PIPESTATUS and a
-// BASH_ARGC that are not empty.
+// the NULs behind its command in /proc/PID/cmdline and at the end of /proc/PID/environ, and what BASH_ENV leaves in any bash,
+// which is a PIPESTATUS and a BASH_ARGC that are not empty.
 //
 // Nothing hostile runs before init lets go of it: what the shell was started with is the host's and its user's, and no word of it is
 // a call's.
@@ -161,12 +161,18 @@ func (s *startedShell) find(placeholder, variable string) error {
 		return err
 	}
 	var at [4]uintptr // the arguments' begin and end, the environment's begin and end: see proc_pid_stat(5)
+	if len(fields) < argumentsField+len(at) {
+		return errors.New("the kernel does not say where its arguments are")
+	}
 	for i := range at {
 		n, err := strconv.ParseUint(fields[argumentsField+i], 10, 64)
 		if err != nil {
 			return err
 		}
 		at[i] = uintptr(n)
+	}
+	if at[0] == 0 || at[3] <= at[0] { // zeros for who may not know
+		return errors.New("the kernel does not say where its arguments are")
 	}
 	text := make([]byte, at[3]-at[0])
 	if err := s.readMemory(at[0], text); err != nil {
@@ -200,7 +206,7 @@ func (s *startedShell) become(c *config, initThreads int) error {
 	if err := s.enter(string(c.Dir)); err != nil {
 		return setupError(OpEnterDir, string(c.Dir), err)
 	}
-	_ = writeFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte(oomScore(c.Limits)), 0, 0) // as adjustScore
+	_ = writeFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte(oomScore(c.Limits)), 0, 0) // no reason not to run: see adjustScore
 	shareProcessors(s.pid, c.Limits.CPU)
 	if err := setRlimits(s.pid, c.Limits, initThreads+spareThreads); err != nil {
 		return setupError("limit resources", "", err)

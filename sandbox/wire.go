@@ -75,7 +75,8 @@ func fromWire(in []wire) []string {
 	return out
 }
 
-// blob is content of any kind that crosses the hand-off. Text would grow where JSON has to escape much of it.
+// blob is content of any kind that crosses the hand-off: a string, so that what holds it can be compared, and in base64,
+// since as text it would grow where JSON has to escape much of it.
 type blob string
 
 // MarshalText implements encoding.TextMarshaler.

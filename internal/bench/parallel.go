@@ -11,7 +11,7 @@ import (
 const (
 	atOnce         = 8
 	parallelRounds = 15
-	// thinkTime is the pause before commands that come at once, as agents need one between their turns.
+	// thinkTime is the pause before commands that come at once: as long as an agent thinks at least, and until all spares wait.
 	thinkTime = time.Second
 )
 
