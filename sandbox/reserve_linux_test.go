@@ -198,11 +198,12 @@ func TestMoreSparesByUse(t *testing.T) {
 		defer n.reserve.mu.Unlock()
 		return len(n.reserve.have)
 	}
-	eventually(t, "all spares wait", func() bool {
+	allWait := func() bool {
 		n.reserve.mu.Lock()
 		defer n.reserve.mu.Unlock()
 		return len(n.reserve.have) > 1 && len(n.reserve.have) == n.reserve.size
-	})
+	}
+	eventually(t, "all spares wait", allWait)
 	n.reserve.mu.Lock()
 	idle := n.reserve.idle
 	n.reserve.mu.Unlock()
@@ -214,13 +215,56 @@ func TestMoreSparesByUse(t *testing.T) {
 	if got := waiting(); got < several {
 		t.Errorf("%d spares wait, of %d that were taken", got, several)
 	}
-	p := startRun(t, n, spec, Stdio{})
-	if _, err := p.Wait(); err != nil {
-		t.Error(err)
+	for _, p := range []Process{startRun(t, n, spec, Stdio{}), startRun(t, n, spec, Stdio{})} {
+		if _, err := p.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
-	n.reserve.shrink() // one in which one was
+	n.reserve.shrink() // one in which two were
+	n.Prepare(spec)
+	eventually(t, "all spares wait", allWait)
+	if got := waiting(); got != 2 {
+		t.Errorf("%d spares wait, of which two were taken", got)
+	}
+	n.reserve.shrink()
+	n.reserve.shrink() // one in which none was
 	if got := waiting(); got != 1 {
-		t.Errorf("%d spares wait, of which one was taken", got)
+		t.Errorf("%d spares wait, of which none was taken", got)
+	}
+	failing := spec
+	failing.Dir = "/nowhere"
+	if _, err := n.Start(t.Context(), failing, Stdio{}); err == nil {
+		t.Error("control: a run in a directory that is not there began")
+	}
+	n.reserve.mu.Lock()
+	defer n.reserve.mu.Unlock()
+	if n.reserve.going != 0 {
+		t.Errorf("%d runs go on, it says, after all have ended", n.reserve.going)
+	}
+}
+
+// A run that finds no spare while others go on has as many kept as there are runs, and at least one more than there were.
+func TestMoreSparesByHowMuch(t *testing.T) {
+	for _, test := range []struct{ going, size, want int }{
+		{1, 1, 1},
+		{2, 1, 2},
+		{5, 1, 5},
+		{3, 5, 6},
+		{100, 1, maxSpares},
+		{2, maxSpares, maxSpares},
+	} {
+		none := func(context.Context, recipe) (*spare, error) { return nil, errors.New("none") }
+		r := &reserve{start: none, told: true, going: test.going, size: test.size, fewest: 1}
+		r.mu.Lock()
+		r.await(t.Context())
+		if r.size != test.want {
+			t.Errorf("with %d runs and %d spares, %d are kept, want %d", test.going, test.size, r.size, test.want)
+		}
+		if missing := test.going > 1; (r.fewest == 0) != missing {
+			t.Errorf("with %d runs, %d spares are said to have waited all the time", test.going, r.fewest)
+		}
+		r.mu.Unlock()
+		r.close()
 	}
 }
 
