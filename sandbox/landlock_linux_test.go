@@ -174,3 +174,15 @@ func TestRunIsBehindTheWall(t *testing.T) {
 		t.Errorf("of init's threads could be signalled: %q", out)
 	}
 }
+
+// So is a shell that was started ahead, and not even one of init's threads with it.
+func TestShellAheadIsBehindTheWall(t *testing.T) {
+	NeedsShellAhead(t)
+	if landlockABI() < 6 {
+		lacks(t, "landlock", "this kernel has none, or not the version that scopes signals")
+	}
+	spec := bashSpec(t, StartedAhead+" && exec /probe signal-threads-of-init")
+	if _, out := doAhead(t, isolating(newNative(t)), spec, spec); out != "0 of true\n" {
+		t.Errorf("of init's threads could be signalled: %q", out)
+	}
+}

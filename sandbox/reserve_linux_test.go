@@ -215,6 +215,11 @@ func TestMoreSparesByUse(t *testing.T) {
 	if got := waiting(); got < several {
 		t.Errorf("%d spares wait, of %d that were taken", got, several)
 	}
+	n.reserve.mu.Lock()
+	if n.reserve.idle == nil || n.reserve.idle == idle {
+		t.Error("no other period follows, in which fewer could be kept")
+	}
+	n.reserve.mu.Unlock()
 	for _, p := range []Process{startRun(t, n, spec, Stdio{}), startRun(t, n, spec, Stdio{})} {
 		if _, err := p.Wait(); err != nil {
 			t.Error(err)
