@@ -262,6 +262,30 @@ func TestConfineAfterAFailure(t *testing.T) {
 	}
 }
 
+// The thread of init that built the sandbox has no right left soon after the command has begun, whoever executes it.
+func TestBuilderHasNoRights(t *testing.T) {
+	const first = `for i in $(seq 100); do
+			grep -q '^CapEff:.0*$' /proc/1/status && break
+			sleep 0.02
+		done
+		grep -E '^(Cap|NoNewPrivs)' /proc/1/status`
+	want := "NoNewPrivs:\t1\n"
+	for _, set := range []string{"Amb", "Bnd", "Eff", "Prm", "Inh"} {
+		want = "Cap" + set + ":\t0000000000000000\n" + want
+	}
+	onEach(t, func(t *testing.T, b Backend) {
+		n := isolating(b)
+		if _, out := doRun(t, n, bashSpec(t, first), ""); out != want {
+			t.Errorf("it has\n%s", out)
+		}
+		if spec := bashSpec(t, first); canTrace {
+			if _, out := doAhead(t, n, spec, spec); out != want {
+				t.Errorf("with a shell that was started ahead it has\n%s", out)
+			}
+		}
+	})
+}
+
 func TestShellFor(t *testing.T) {
 	for _, test := range []struct {
 		argv []string
