@@ -61,6 +61,8 @@ func TestShellAheadIsLikeAnyOther(t *testing.T) {
 	}
 	// What differs between any two shells, and what is said of a shell that was started ahead.
 	differs := regexp.MustCompile(`(?m)^declare -\S+ (BASHPID|EPOCHREALTIME|EPOCHSECONDS|RANDOM|SRANDOM|PPID|BASH_ARGC|PIPESTATUS|SECONDS)\b.*\n`)
+	// The number of init's own threads is part of this limit, where no cgroup counts.
+	processes, lastDigit := regexp.MustCompile(`(?mi)^max (user )?processes.*`), regexp.MustCompile(`\d\b`)
 	commands := []string{
 		`declare -p`,
 		`echo "$0|$-|$LINENO|$SHLVL|$#|$?|$_|$BASH_SUBSHELL|$PWD|${OLDPWD-none}|$SECONDS"; cd - ; cd /; cd -`,
@@ -92,7 +94,7 @@ func TestShellAheadIsLikeAnyOther(t *testing.T) {
 	}
 	onEach(t, func(t *testing.T, b Backend) {
 		n := isolating(b)
-		for _, in := range []string{"", "link/sub dir's"} {
+		for in, commands := range map[string][]string{"": commands, "link/sub dir's": commands[:3]} {
 			for _, command := range commands {
 				show := func(started bool) (text string) {
 					spec := bashSpec(t, command)
@@ -106,7 +108,9 @@ func TestShellAheadIsLikeAnyOther(t *testing.T) {
 						n.reserve.drop()
 					}
 					exit, out := doRun(t, n, spec, "")
-					return fmt.Sprintf("%+v\n%s", exit, differs.ReplaceAllString(out, ""))
+					out = differs.ReplaceAllString(out, "")
+					out = processes.ReplaceAllStringFunc(out, func(line string) string { return lastDigit.ReplaceAllString(line, "x") })
+					return fmt.Sprintf("%+v\n%s", exit, out)
 				}
 				if diff := cmp.Diff(show(false), show(true)); diff != "" {
 					t.Errorf("in %q, of %.200q (-started for it +started ahead):\n%s", in, command, diff)
