@@ -266,13 +266,15 @@ func TestConfineAfterAFailure(t *testing.T) {
 	}
 }
 
-// The thread of init that built the sandbox has no right left soon after the command has begun, whoever executes it.
+// The thread of init that built the sandbox has no right left soon after the command has begun, whoever executes it, and init is
+// not dumpable: what the kernel shows of it in /proc does not belong to the run's user.
 func TestBuilderHasNoRights(t *testing.T) {
 	const first = `for i in $(seq 100); do
 			grep -q '^CapEff:.0*$' /proc/1/status && break
 			sleep 0.02
 		done
-		grep -E '^(Cap|NoNewPrivs)' /proc/1/status`
+		grep -E '^(Cap|NoNewPrivs)' /proc/1/status
+		[ $(id -u) != 0 ] && [ -O /proc/1/environ ] && echo dumpable; true`
 	want := "NoNewPrivs:\t1\n"
 	for _, set := range []string{"Amb", "Bnd", "Eff", "Prm", "Inh"} {
 		want = "Cap" + set + ":\t0000000000000000\n" + want
@@ -286,6 +288,20 @@ func TestBuilderHasNoRights(t *testing.T) {
 			if _, out := doAhead(t, n, spec, spec); out != want {
 				t.Errorf("with a shell that was started ahead it has\n%s", out)
 			}
+		}
+	})
+}
+
+// Without an overlay, too, a shell that was started ahead is under as many filters as another.
+func TestShellAheadIsUnderTheFilters(t *testing.T) {
+	NeedsShellAhead(t)
+	onEach(t, func(t *testing.T, b Backend) {
+		n := isolating(b)
+		const filters = "grep ^Seccomp /proc/$$/status"
+		_, want := doRun(t, n, bashSpec(t, filters), "")
+		spec := bashSpec(t, StartedAhead+" && "+filters)
+		if _, out := doAhead(t, n, spec, spec); out != want || out == "" {
+			t.Errorf("%q, want %q", out, want)
 		}
 	})
 }
