@@ -20,9 +20,14 @@ func TestAwait(t *testing.T) {
 			time.AfterFunc(time.Second, Begin())
 			time.AfterFunc(young-1, Begin())
 		}, young - 1 + answer},
+		{"something goes on after another has ended", func() {
+			time.AfterFunc(time.Second, Begin())
+			Begin()()
+		}, young},
 		{"it does not end", func() {
+			Begin()()
 			for i := range 1000 {
-				time.AfterFunc(time.Duration(i)*time.Millisecond, func() { Begin()() })
+				time.AfterFunc(time.Duration(i+1)*time.Millisecond, func() { Begin()() })
 			}
 		}, longest},
 	} {
