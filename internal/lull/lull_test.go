@@ -42,6 +42,8 @@ func TestAwait(t *testing.T) {
 					t.Errorf("waited %v, want %v", got, test.want)
 				}
 				time.Sleep(2 * time.Second)
+				mu.Lock()
+				defer mu.Unlock()
 				if going != 0 {
 					t.Errorf("%d things go on", going)
 				}
