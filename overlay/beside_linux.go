@@ -14,8 +14,10 @@ import (
 type beside struct {
 	directories []string // what is made ahead in the directory of a run
 
-	going sync.WaitGroup
-	slots chan struct{} // one for each thing that may go on at once
+	going  sync.WaitGroup
+	slots  chan struct{} // one for each thing that may go on at once
+	ending chan struct{} // closed when nothing else is to come
+	ended  sync.Once
 
 	mu    sync.Mutex
 	ahead string // the directory that was made ahead; "" if there is none
@@ -37,17 +39,19 @@ func (b *beside) do(f func()) bool {
 	}
 	b.going.Go(func() {
 		defer func() { <-b.slots }()
-		lull.Await()
+		lull.Await(b.ending)
 		f()
 	})
 	return true
 }
 
-// wait returns when nothing goes on.
-func (b *beside) wait() {
-	if b != nil {
-		b.going.Wait()
+// end makes haste, and returns when nothing goes on. It may be called again.
+func (b *beside) end() {
+	if b == nil {
+		return
 	}
+	b.ended.Do(func() { close(b.ending) })
+	b.going.Wait()
 }
 
 // makeAhead makes the directory of the next run, unless there is one. Without, that run makes its own, and says what is

@@ -92,7 +92,7 @@ func (s *scratch) remove(run string) error {
 // removeBeside has what runs leave removed beside whatever comes next from now on, and the directory of the next run
 // made there, with these in it. What can't be removed then is tried again as the scratch is closed.
 func (s *scratch) removeBeside(directories ...string) {
-	s.beside = &beside{directories: directories, slots: make(chan struct{}, maxBeside)}
+	s.beside = &beside{directories: directories, slots: make(chan struct{}, maxBeside), ending: make(chan struct{})}
 	s.beside.do(func() { s.beside.makeAhead(s.server, s.mode) })
 }
 
@@ -207,7 +207,7 @@ func (s *scratch) interrupted() []string {
 
 // leave lets go of what this server made.
 func (s *scratch) leave() {
-	s.beside.wait()
+	s.beside.end()
 	s.clock.close()
 	s.base.close()
 	s.server.close()
@@ -215,7 +215,7 @@ func (s *scratch) leave() {
 
 // close removes what this server made, and BASE if nobody else needs it.
 func (s *scratch) close() error {
-	s.beside.wait()
+	s.beside.end()
 	s.clock.close()
 	defer s.base.close()
 	defer s.server.close()

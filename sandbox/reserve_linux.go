@@ -111,7 +111,7 @@ func (r *reserve) want(by recipe) {
 	}
 	r.filling = true
 	go func() {
-		lull.Await()
+		lull.Await(nil)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.filling = false

@@ -183,6 +183,32 @@ func TestShellAheadThatIsNone(t *testing.T) {
 				}
 			})
 		}
+		// Their own shells read the pipe as well, and two of them execute a bash with the arguments that they were started with.
+		for name, script := range map[string]string{
+			"script":               "#!/bin/bash\nexec /bin/bash \"$@\"\n",
+			"script that prints":   "#!/bin/bash\necho first\nexec /bin/bash \"$@\"\n",
+			"script of another sh": "#!/bin/sh\necho first\nexec /bin/bash \"$@\"\n",
+			"script without more":  "#!/bin/bash\necho \"$*\"\n",
+		} {
+			t.Run(name, func(t *testing.T) {
+				wrapper := filepath.Join(t.TempDir(), "bash")
+				if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				real, _, err := FollowLinks(wrapper)
+				if err != nil {
+					t.Fatal(err)
+				}
+				spec := testSpec(t, "/tools/bash", "-c", "echo done; exit 3")
+				spec.Mounts = append(spec.Mounts, Mount{Kind: MountBind, Source: real, Target: "/tools/bash"})
+				n.reserve.drop()
+				want, direct := doRun(t, n, spec, "")
+				exit, out := doAhead(t, n, spec, spec)
+				if exit != want || out != direct || !strings.Contains(out, "done") {
+					t.Errorf("%+v %q, want %+v %q", exit, out, want, direct)
+				}
+			})
+		}
 		t.Run("not there", func(t *testing.T) {
 			spec := testSpec(t, "/tools/bash", "-c", "")
 			if exit, _ := doAhead(t, n, spec, spec); exit.Code != 127 {

@@ -18,7 +18,7 @@ import (
 // startedShell is a bash that waits for its command in a sandbox without a run, since to start one takes longer than most
 // commands do. The thread that has no rights has started it as it starts payloads, as
 //
-//	bash -c ########…
+//	bash -c '… ########…'
 //
 // with BASH_ENV, which such a bash reads first, naming a pipe. In that read it is stopped, with init as its tracer. Once there
 // is a run, and what it sees is mounted, init
@@ -54,6 +54,9 @@ const (
 	// shellOutput and shellRuleset are where a shell has the run's output and the wall's ruleset.
 	shellOutput  = 3
 	shellRuleset = 4
+	// untaken begins what is in the command's place. No bash comes to it; one that did, having copied it before it read the pipe,
+	// would say so.
+	untaken = "echo 'airlock: bug: the shell did not take its command' >&2; exit 125; "
 	// shellTime bounds the start of a shell.
 	shellTime = time.Second
 )
@@ -107,7 +110,7 @@ func (s *startedShell) start(l *launcher, w *wall) (err error) {
 		s.descriptors = append(s.descriptors, shellRuleset)
 		files = append(files, uintptr(w.ruleset))
 	}
-	placeholder := strings.Repeat("#", maxCommand)
+	placeholder := untaken + strings.Repeat("#", maxCommand-len(untaken))
 	variable := shellVariable + "=" + shellPipe
 	l.do(func() {
 		s.pid, err = syscall.ForkExec(string(s.Path), []string{string(s.Path), "-c", placeholder}, &syscall.ProcAttr{
@@ -154,8 +157,14 @@ func awaitOpened(watch, pid int, until time.Time) error {
 	}
 }
 
-// find notes where the command and the variable are, and makes sure that they are.
+// find notes where the command and the variable are, and makes sure that they are, and that it is the shell itself that has
+// them: what is executed as bash may be a script, whose own bash reads the pipe as well.
 func (s *startedShell) find(placeholder, variable string) error {
+	var wanted, got unix.Stat_t
+	err := errors.Join(unix.Stat(string(s.Path), &wanted), unix.Stat(fmt.Sprintf("/proc/%d/exe", s.pid), &got))
+	if err != nil || wanted.Dev != got.Dev || wanted.Ino != got.Ino {
+		return errors.Join(errors.New("it is another program"), err)
+	}
 	fields, _, err := statFields(s.pid)
 	if err != nil {
 		return err
@@ -178,12 +187,12 @@ func (s *startedShell) find(placeholder, variable string) error {
 	if err := s.readMemory(at[0], text); err != nil {
 		return err
 	}
-	command := bytes.Index(text, []byte("\x00"+placeholder+"\x00"))
+	before := string(s.Path) + "\x00-c\x00"
 	hidden := bytes.Index(text, []byte("\x00"+variable+"\x00"))
-	if command < 0 || hidden < 0 {
+	if !bytes.HasPrefix(text, []byte(before+placeholder+"\x00")) || hidden < 0 {
 		return errors.New("its arguments are not where they should be")
 	}
-	s.command, s.hidden, s.length = at[0]+uintptr(command+1), at[0]+uintptr(hidden+1), len(variable)
+	s.command, s.hidden, s.length = at[0]+uintptr(len(before)), at[0]+uintptr(hidden+1), len(variable)
 	return nil
 }
 
@@ -234,6 +243,8 @@ func (s *startedShell) enter(dir string) error {
 	if err := s.writeMemory(s.command, append([]byte(dir), 0)); err != nil {
 		return err
 	}
+	s.stopped.patient = true // the directory's server may be far away, or gone
+	defer func() { s.stopped.patient = false }()
 	_, err := s.stopped.call(unix.SYS_CHDIR, s.command)
 	return err
 }
@@ -318,7 +329,10 @@ func (s *startedShell) end() {
 	}
 	_ = unix.Kill(s.pid, unix.SIGKILL)
 	for {
-		if _, err := unix.Wait4(s.pid, nil, unix.WALL, nil); !errors.Is(err, unix.EINTR) {
+		// A stop may be told of first.
+		var ws unix.WaitStatus
+		_, err := unix.Wait4(s.pid, &ws, unix.WALL, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) || err == nil && !ws.Stopped() {
 			return
 		}
 	}

@@ -17,6 +17,8 @@ const canTrace = true
 type stopped struct {
 	pid  int
 	regs unix.PtraceRegs // as it was stopped
+
+	patient bool // its calls may take for ever, and nothing else is to wait for them
 }
 
 // readInterrupted is what the kernel leaves as the result of a read that begins anew (linux/errno.h, ERESTARTSYS).
@@ -96,20 +98,24 @@ func (s *stopped) again(number uint64) unix.PtraceRegs {
 	return r
 }
 
-// wait returns when the process is stopped, and only for its tracer. That is some ten microseconds away: Go's scheduler is not
-// told of the call, since it would find another thread for the processor meanwhile.
+// wait returns when the process is stopped, and only for its tracer. That is mostly some ten microseconds away: Go's scheduler is
+// not told of the call then, since it would find another thread for the processor meanwhile.
 func (s *stopped) wait() error {
 	for {
-		var state uint32
-		_, _, errno := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(s.pid), uintptr(unsafe.Pointer(&state)), unix.WALL, 0, 0, 0)
-		ws := unix.WaitStatus(state)
+		var ws unix.WaitStatus
+		var err error
+		if s.patient {
+			_, err = unix.Wait4(s.pid, &ws, unix.WALL, nil)
+		} else if _, _, errno := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(s.pid), uintptr(unsafe.Pointer(&ws)), unix.WALL, 0, 0, 0); errno != 0 {
+			err = errno
+		}
 		switch {
-		case errno == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			continue
-		case errno != 0:
-			return fmt.Errorf("wait: %w", errno)
+		case err != nil:
+			return fmt.Errorf("wait: %w", err)
 		case !ws.Stopped() || ws.StopSignal() != unix.SIGTRAP:
-			return fmt.Errorf("it was not stopped but changed its state (%#x)", state)
+			return fmt.Errorf("it was not stopped but changed its state (%#x)", uint32(ws))
 		}
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 // canTrace says that no process is ever stopped: how calls are made in its place is written, and tried, for amd64 alone.
 const canTrace = false
 
-type stopped struct{}
+type stopped struct{ patient bool }
 
 func stopInRead(int, time.Time) (*stopped, error) { return nil, errors.ErrUnsupported }
 

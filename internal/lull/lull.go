@@ -24,7 +24,7 @@ const (
 var (
 	mu    sync.Mutex
 	going int
-	until time.Time // there is no lull before, unless all that goes on ends
+	until time.Time // there is no lull before
 )
 
 // Begin says that something begins which somebody waits for, and returns what says that it has ended.
@@ -53,8 +53,8 @@ func later(t time.Time, span time.Duration) time.Time {
 	return t
 }
 
-// Await returns in the next lull, or when it is too long in coming.
-func Await() {
+// Await returns in the next lull, or when it is too long in coming, or when hurry is closed; a nil one never is.
+func Await(hurry <-chan struct{}) {
 	for end := time.Now().Add(longest); ; {
 		mu.Lock()
 		left := min(time.Until(until), time.Until(end))
@@ -62,6 +62,10 @@ func Await() {
 		if left <= 0 {
 			return
 		}
-		time.Sleep(left)
+		select {
+		case <-time.After(left):
+		case <-hurry:
+			return
+		}
 	}
 }
