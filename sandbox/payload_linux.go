@@ -134,7 +134,7 @@ func confine(who subject, w *wall, r *renamer, rules []rule) error {
 	}
 	l, ok, err := installListener(notified, rules, who.installFilter)
 	if err != nil {
-		return err
+		return err // another may be confined in its place, and have r
 	}
 	if !ok {
 		close(r.start)

@@ -24,8 +24,9 @@ func shellFor(s Spec) *bash {
 }
 
 // countsAtStart reports whether a variable has bash, or what links it and sets it up, do something else before the command: read
-// a file that may be the run's, look at where it was started, count the seconds from another number than zero, or not read what
-// it is given. Functions are variables of bash's (BASH_FUNC_), and could have the names of what is called then.
+// a file that may be the run's, look at where it was started, not read what it is given, or begin with a value that
+// [bash.beginning] would set anew. Functions are variables of bash's (BASH_FUNC_), and could have the names of what is
+// called then.
 func countsAtStart(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	for _, prefix := range []string{"BASH", "GLIBC_", "LD_", "MALLOC_"} {
@@ -34,14 +35,20 @@ func countsAtStart(variable string) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"ENV", "GCONV_PATH", "LOCPATH", "NLSPATH", "OLDPWD", "POSIXLY_CORRECT", "POSIX_PEDANTIC", "PS4", "PWD", "SECONDS", "SHELLOPTS", "TZDIR",
+		"ENV", "GCONV_PATH", "LOCPATH", "NLSPATH", "OLDPWD", "POSIXLY_CORRECT", "POSIX_PEDANTIC", "PS4", "PWD", "SECONDS", "SHELLOPTS",
+		"TZDIR", "_",
 	}, name)
 }
 
 // takes reports whether the shell can become what a run executes.
 func (s *bash) takes(c *config) bool {
-	return !c.Stdin && len(c.Argv) == 3 && c.Argv[0] == s.Path && c.Argv[1] == "-c" &&
+	return !c.Stdin && len(c.Argv) == 3 && c.Argv[0] == s.Path && c.Argv[1] == "-c" && !isOption(c.Argv[2]) &&
 		len(c.Argv[2])+len(c.Dir)+len(s.Path) <= maxCommand && slices.Equal(c.Env, s.Env)
+}
+
+// isOption reports whether a bash takes what follows -c for further options, and asks for a command behind them.
+func isOption(command wire) bool {
+	return strings.HasPrefix(string(command), "-") || strings.HasPrefix(string(command), "+")
 }
 
 // equal compares shells; either may be nil.

@@ -91,6 +91,7 @@ func TestShellAheadIsLikeAnyOther(t *testing.T) {
 		`shopt -s extdebug; set -x; : traced; PS4='$(echo deep)'; : twice`,
 		`echo é $'\xff' "${#LINES}"; printf '%q\n' "$LINES"; LC_ALL=nowhere; echo`,
 		strings.Repeat("#", maxCommand-1000) + "\necho a long one",
+		"-x", "+x", "--", "- echo", // more options, to a bash
 	}
 	onEach(t, func(t *testing.T, b Backend) {
 		n := isolating(b)
@@ -349,6 +350,8 @@ func TestShellFor(t *testing.T) {
 		{[]string{"/bin/bash", "-c", "x"}, "LD_PRELOAD=/x", false},
 		{[]string{"/bin/bash", "-c", "x"}, "SHELLOPTS=xtrace", false},
 		{[]string{"/bin/bash", "-c", "x"}, "POSIXLY_CORRECT=", false},
+		{[]string{"/bin/bash", "-c", "x"}, "SECONDS=50", false},
+		{[]string{"/bin/bash", "-c", "x"}, "_=x", false},
 		{[]string{"/bin/bash", "-c", "x"}, "PWD=/", false},
 		{[]string{"/bin/bash", "-c", "x"}, "SECONDS=100", false},
 	} {
@@ -372,8 +375,7 @@ func TestShellQuoted(t *testing.T) {
 		}
 	}
 	longest := &config{Argv: []wire{"", "", wire(strings.Repeat("'", maxCommand))}}
-	const pipe = 64 << 10
-	if got := len(new(bash).beginning(longest, []int{3, 4, 1 << 20})); got > pipe {
+	if got := len(new(bash).beginning(longest, []int{3, 4, 1 << 20})); got > shellPipeSize {
 		t.Errorf("%d bytes", got)
 	}
 }

@@ -51,6 +51,8 @@ type startedShell struct {
 const (
 	// shellPipe is the pipe's place. It goes with the private tmpfs's root.
 	shellPipe = scratchPath + "/shell"
+	// shellPipeSize is how much it has to hold, in bytes: what a pipe holds.
+	shellPipeSize = 64 << 10
 	// shellOutput and shellRuleset are where a shell has the run's output and the wall's ruleset.
 	shellOutput  = 3
 	shellRuleset = 4
@@ -84,6 +86,11 @@ func (s *startedShell) start(l *launcher, w *wall) (err error) {
 	// As long as init has the end to write as well, the shell finds no end of what it reads.
 	if s.pipe, err = unix.Open(shellPipe, unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
 		return err
+	}
+	// A user who has many pipes gets small ones (pipe(7), pipe-user-pages-soft). Init would wait for room in it for a shell that
+	// waits for init.
+	if size, err := unix.FcntlInt(uintptr(s.pipe), unix.F_GETPIPE_SZ, 0); err != nil || size < shellPipeSize {
+		return errors.Join(errors.New("the pipe is too small"), err)
 	}
 	opened, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err != nil {
@@ -213,7 +220,7 @@ func (s *startedShell) confine(threads []uint32, r *renamer, w *wall) bool {
 func (s *startedShell) become(c *config, initThreads int) error {
 	// The payload's own rights decide what it may enter.
 	if err := s.enter(string(c.Dir)); err != nil {
-		return setupError(OpEnterDir, string(c.Dir), err)
+		return err
 	}
 	_ = writeFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.pid), []byte(oomScore(c.Limits)), 0, 0) // no reason not to run: see adjustScore
 	shareProcessors(s.pid, c.Limits.CPU)
@@ -235,18 +242,22 @@ func (s *startedShell) become(c *config, initThreads int) error {
 	return setupError("let go of", string(s.Path), s.stopped.release())
 }
 
-// enter has the shell change its directory. The path goes to where the command will be.
+// enter has the shell change its directory. The path goes to where the command will be. What is the matter with the shell
+// is not told as a matter of the directory.
 func (s *startedShell) enter(dir string) error {
 	if len(dir) >= unix.PathMax {
-		return unix.ENAMETOOLONG
+		return setupError(OpEnterDir, dir, unix.ENAMETOOLONG)
 	}
 	if err := s.writeMemory(s.command, append([]byte(dir), 0)); err != nil {
-		return err
+		return setupError("write", "the directory", err)
 	}
 	s.stopped.patient = true // the directory's server may be far away, or gone
 	defer func() { s.stopped.patient = false }()
 	_, err := s.stopped.call(unix.SYS_CHDIR, s.command)
-	return err
+	if _, ofCall := err.(unix.Errno); ofCall { //nolint:errorlint // of those that are wrapped the tracer is the cause
+		return setupError(OpEnterDir, dir, err)
+	}
+	return setupError("change the directory of", string(s.Path), err)
 }
 
 // enclose implements [subject].
