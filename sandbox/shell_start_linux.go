@@ -30,8 +30,8 @@ import (
 //   - writes into the pipe what makes up for the early start (bash.beginning), and lets go of it.
 //
 // From there on it is bash -c with that command. What tells it from one that is started now: the time at which it was started,
-// the NULs behind its command in /proc/PID/cmdline and at the end of /proc/PID/environ, and what BASH_ENV leaves in any bash,
-// which is a PIPESTATUS and a BASH_ARGC that are not empty.
+// the NULs behind its command in /proc/PID/cmdline and at the end of /proc/PID/environ, a SECONDS that was set, and what BASH_ENV
+// leaves in any bash, which is a PIPESTATUS and a BASH_ARGC that are not empty.
 //
 // Nothing hostile runs before init lets go of it: what the shell was started with is the host's and its user's, and no word of it is
 // a call's.
@@ -338,7 +338,7 @@ func (s *startedShell) end() {
 	if s.pid == 0 {
 		return
 	}
-	_ = unix.Kill(s.pid, unix.SIGKILL)
+	_ = unix.Kill(-s.pid, unix.SIGKILL) // with what it may have started, if it is none
 	for {
 		// A stop may be told of first.
 		var ws unix.WaitStatus

@@ -28,7 +28,7 @@ func TestShellAheadWithoutRoomInThePipe(t *testing.T) {
 }
 
 // refusing is a subject that no filter can be put around, as a shell that was killed.
-type refusing struct{ ownThread }
+type refusing struct{}
 
 func (refusing) enclose(*wall) error                        { return nil }
 func (refusing) installFilter([]rule, uintptr) (int, error) { return -1, unix.ESRCH }
