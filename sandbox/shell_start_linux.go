@@ -18,7 +18,7 @@ import (
 // startedShell is a bash that waits for its command in a sandbox without a run, since to start one takes longer than most
 // commands do. The thread that has no rights has started it as it starts payloads, as
 //
-//	bash -c '… ########…'
+//	bash -c 'echo …; exit 125;          …'
 //
 // with BASH_ENV, which such a bash reads first, naming a pipe. In that read it is stopped, with init as its tracer. Once there
 // is a run, and what it sees is mounted, init
@@ -26,7 +26,7 @@ import (
 //   - makes some system calls in the shell's place, since nobody can make them for somebody else: they put the wall and the
 //     filter around it, as confine does for the thread that forks a payload, and take it to the run's directory;
 //   - gives it the run's limits and share of the processors;
-//   - writes the run's command over the number signs, which bash has not looked at yet;
+//   - writes the run's command over that one, which bash has not looked at yet;
 //   - writes into the pipe what makes up for the early start (bash.beginning), and lets go of it.
 //
 // From there on it is bash -c with that command. What tells it from one that is started now: the time at which it was started,
@@ -41,7 +41,7 @@ type startedShell struct {
 	pipe    int // both ends
 	stopped *stopped
 
-	command uintptr // where the number signs are in its memory
+	command uintptr // where the command is in its memory
 	hidden  uintptr // where the variable is that names the pipe, and how long that is
 	length  int
 
@@ -56,9 +56,9 @@ const (
 	// shellOutput and shellRuleset are where a shell has the run's output and the wall's ruleset.
 	shellOutput  = 3
 	shellRuleset = 4
-	// untaken begins what is in the command's place. No bash comes to it; one that did, having copied it before it read the pipe,
-	// would say so.
-	untaken = "echo 'airlock: bug: the shell did not take its command' >&2; exit 125; "
+	// untaken begins what is in the command's place; spaces follow. No bash comes to it; one that did, having copied it before it read
+	// the pipe, would say so. Whoever lists the processes sees it.
+	untaken = "echo 'airlock: this shell, which waited for a run, has not taken its command' >&2; exit 125;"
 	// shellTime bounds the start of a shell.
 	shellTime = time.Second
 )
@@ -117,7 +117,7 @@ func (s *startedShell) start(l *launcher, w *wall) (err error) {
 		s.descriptors = append(s.descriptors, shellRuleset)
 		files = append(files, uintptr(w.ruleset))
 	}
-	placeholder := untaken + strings.Repeat("#", maxCommand-len(untaken))
+	placeholder := untaken + strings.Repeat(" ", maxCommand-len(untaken))
 	variable := shellVariable + "=" + shellPipe
 	l.do(func() {
 		s.pid, err = syscall.ForkExec(string(s.Path), []string{string(s.Path), "-c", placeholder}, &syscall.ProcAttr{
