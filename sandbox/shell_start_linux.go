@@ -78,19 +78,10 @@ func (l *launcher) startShell(wanted *bash, w *wall) *startedShell {
 	return s
 }
 
-func (s *startedShell) start(l *launcher, w *wall) (err error) {
+func (s *startedShell) start(l *launcher, w *wall) error {
 	until := time.Now().Add(shellTime)
-	if err := unix.Mkfifo(shellPipe, 0o600); err != nil {
+	if err := s.makePipe(); err != nil {
 		return err
-	}
-	// As long as init has the end to write as well, the shell finds no end of what it reads.
-	if s.pipe, err = unix.Open(shellPipe, unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
-		return err
-	}
-	// A user who has many pipes gets small ones (pipe(7), pipe-user-pages-soft). Init would wait for room in it for a shell that
-	// waits for init.
-	if size, err := unix.FcntlInt(uintptr(s.pipe), unix.F_GETPIPE_SZ, 0); err != nil || size < shellPipeSize {
-		return errors.Join(errors.New("the pipe is too small"), err)
 	}
 	opened, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err != nil {
@@ -100,33 +91,15 @@ func (s *startedShell) start(l *launcher, w *wall) (err error) {
 	if _, err := unix.InotifyAddWatch(opened, shellPipe, unix.IN_OPEN); err != nil {
 		return err
 	}
-	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(null)
 	// What it prints now would come twice, if another is started in its place.
 	printed, err := unix.MemfdCreate("printed", unix.MFD_CLOEXEC)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(printed)
-	files := []uintptr{uintptr(null), uintptr(printed), uintptr(printed), shellOutput: outputFD}
-	s.descriptors = []int{shellOutput}
-	if w != nil {
-		s.descriptors = append(s.descriptors, shellRuleset)
-		files = append(files, uintptr(w.ruleset))
-	}
 	placeholder := untaken + strings.Repeat(" ", maxCommand-len(untaken))
 	variable := shellVariable + "=" + shellPipe
-	l.do(func() {
-		s.pid, err = syscall.ForkExec(string(s.Path), []string{string(s.Path), "-c", placeholder}, &syscall.ProcAttr{
-			Env:   append(fromWire(s.Env), variable),
-			Files: files,
-			Sys:   &syscall.SysProcAttr{Setsid: true},
-		})
-	})
-	if err != nil {
+	if err := s.execute(l, placeholder, variable, uintptr(printed), w); err != nil {
 		return err
 	}
 	if err := awaitOpened(opened, s.pid, until); err != nil {
@@ -140,6 +113,47 @@ func (s *startedShell) start(l *launcher, w *wall) (err error) {
 		return errors.Join(errors.New("it has something to say"), err)
 	}
 	return s.find(placeholder, variable)
+}
+
+// makePipe makes the pipe that the shell reads first.
+func (s *startedShell) makePipe() (err error) {
+	if err := unix.Mkfifo(shellPipe, 0o600); err != nil {
+		return err
+	}
+	// As long as init has the end to write as well, the shell finds no end of what it reads.
+	if s.pipe, err = unix.Open(shellPipe, unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+		return err
+	}
+	// A user who has many pipes gets small ones (pipe(7), pipe-user-pages-soft). Init would wait for room in it for a shell that
+	// waits for init.
+	size, err := unix.FcntlInt(uintptr(s.pipe), unix.F_GETPIPE_SZ, 0)
+	if err == nil && size < shellPipeSize {
+		err = errors.New("the pipe is too small")
+	}
+	return err
+}
+
+// execute has the launcher start the shell, whose output goes to printed.
+func (s *startedShell) execute(l *launcher, command, variable string, printed uintptr, w *wall) error {
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(null)
+	files := []uintptr{uintptr(null), printed, printed, shellOutput: outputFD}
+	s.descriptors = []int{shellOutput}
+	if w != nil {
+		s.descriptors = append(s.descriptors, shellRuleset)
+		files = append(files, uintptr(w.ruleset))
+	}
+	l.do(func() {
+		s.pid, err = syscall.ForkExec(string(s.Path), []string{string(s.Path), "-c", command}, &syscall.ProcAttr{
+			Env:   append(fromWire(s.Env), variable),
+			Files: files,
+			Sys:   &syscall.SysProcAttr{Setsid: true},
+		})
+	})
+	return err
 }
 
 // awaitOpened returns when a child opens what is watched.
