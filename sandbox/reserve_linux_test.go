@@ -18,11 +18,14 @@ import (
 func waitingSpare(t *testing.T, n *Native, spec Spec) *spare {
 	t.Helper()
 	n.Prepare(spec)
-	n.reserve.mu.Lock()
-	n.reserve.fill()
-	n.reserve.await(t.Context())
-	have := slices.Clone(n.reserve.have)
-	n.reserve.mu.Unlock()
+	var have []*spare
+	undisturbed(t, func() {
+		n.reserve.mu.Lock()
+		defer n.reserve.mu.Unlock()
+		n.reserve.fill()
+		n.reserve.await(t.Context())
+		have = slices.Clone(n.reserve.have)
+	})
 	if len(have) != 1 {
 		startRun(t, n, spec, Stdio{}) // tells a host that can't from a fault
 		t.Fatalf("%d spares wait", len(have))
