@@ -106,17 +106,21 @@ func TestSpareIsLeftByWhomItDoesNotFit(t *testing.T) {
 	spec := testSpec(t, "sh", "-c", "test -e /etc/f && cat /etc/f; ulimit -n")
 	spec.Limits.Files = 100
 	spec.Mounts = append(spec.Mounts, Mount{Kind: MountFile, Target: "/etc/f", Content: []byte("secret")})
-	s := waitingSpare(t, n, spec)
-	other := spec
-	other.Mounts = other.Mounts[:len(other.Mounts)-1]
-	if exit, out := doRun(t, n, other, ""); exit != (Exit{}) || out != "100\n" {
-		t.Errorf("another run printed %q, %+v", out, exit)
-	}
-	other.Limits.Files = 50
-	if exit, out := doRun(t, n, other, ""); exit != (Exit{}) || out != "50\n" {
-		t.Errorf("a run with another limit printed %q, %+v", out, exit)
-	}
-	if !waits(n, s) {
+	left := false
+	undisturbed(t, func() {
+		s := waitingSpare(t, n, spec)
+		other := spec
+		other.Mounts = other.Mounts[:len(other.Mounts)-1]
+		if exit, out := doRun(t, n, other, ""); exit != (Exit{}) || out != "100\n" {
+			t.Errorf("another run printed %q, %+v", out, exit)
+		}
+		other.Limits.Files = 50
+		if exit, out := doRun(t, n, other, ""); exit != (Exit{}) || out != "50\n" {
+			t.Errorf("a run with another limit printed %q, %+v", out, exit)
+		}
+		left = waits(n, s)
+	})
+	if !left {
 		t.Error("the spare is gone")
 	}
 }
@@ -178,8 +182,20 @@ func TestChildMountsChange(t *testing.T) {
 
 // With calls that come at once more than one is kept, and one again when they have stopped.
 func TestMoreSparesByUse(t *testing.T) {
+	var done bool
+	runChild(t, child("TestChildMoreSpares", "now", unix.CLONE_NEWUSER|unix.CLONE_NEWNS), &done)
+}
+
+// Where mounts are its own, no other test can have its spares thrown away.
+func TestChildMoreSpares(t *testing.T) {
+	childArgument(t)
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer reportToParent(t, true)
 	n := isolating(newBackend(t, "native"))
 	spec := testSpec(t, "true")
+	spec.UID, spec.GID = os.Geteuid(), os.Getegid()
 	waitingSpare(t, n, spec)
 	var all sync.WaitGroup
 	for range 4 {

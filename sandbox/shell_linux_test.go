@@ -284,8 +284,13 @@ func TestShellAheadIsTheHosts(t *testing.T) {
 	}
 	spec.Mounts = append(append(spec.Mounts, links...), Mount{Kind: MountBind, Source: real, Target: real})
 	spec.Argv[0] = filepath.Join(real, "bash")
-	s := waitingSpare(t, n, spec)
-	if !s.fresh() {
+	var s *spare
+	fresh := false
+	undisturbed(t, func() {
+		s = waitingSpare(t, n, spec)
+		fresh = s.fresh()
+	})
+	if !fresh {
 		t.Error("control: a spare that has just been made is not fresh")
 	}
 	place()
