@@ -85,15 +85,19 @@ func TestSpareIsTakenWhileItIsFresh(t *testing.T) {
 			{"another file took its place", func() { replace("three") }, "three", false},
 		} {
 			t.Run(test.name, func(t *testing.T) {
-				s := waitingSpare(t, n, spec)
-				test.change()
-				var out bytes.Buffer
-				p := startRun(t, n, spec, Stdio{Output: &out})
-				if taken := p.(*process).pipes == s.pipes; taken != test.taken {
+				taken := false
+				undisturbed(t, func() {
+					s := waitingSpare(t, n, spec)
+					test.change()
+					var out bytes.Buffer
+					p := startRun(t, n, spec, Stdio{Output: &out})
+					taken = p.(*process).pipes == s.pipes
+					if exit, err := p.Wait(); exit != (Exit{}) || err != nil || out.String() != test.want {
+						t.Errorf("the run printed %q, %+v, %v; want %q", &out, exit, err, test.want)
+					}
+				})
+				if taken != test.taken {
 					t.Errorf("the spare was taken: %v, want %v", taken, test.taken)
-				}
-				if exit, err := p.Wait(); exit != (Exit{}) || err != nil || out.String() != test.want {
-					t.Errorf("the run printed %q, %+v, %v; want %q", &out, exit, err, test.want)
 				}
 			})
 		}
