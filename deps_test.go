@@ -30,8 +30,8 @@ var imports = map[string]struct {
 }{
 	"":                     {[]string{"tools", "sandbox", "overlay", "proxy", "envs", "internal/configmerge", "internal/control", "internal/filelock", "internal/gitconfig", "internal/hugeheap", "internal/pattern", "internal/spelling", "internal/units", "internal/untrusted"}, "main wires the packages and knows them all"},
 	"tools":                {[]string{"sandbox", "overlay", "proxy", "envs", "envs/envstest", "internal/lull", "internal/pattern", "internal/spelling", "internal/units"}, "tools drives the four; who starts it is main's business"},
-	"sandbox":              {[]string{"internal/lull", "internal/mountinfo", "internal/units", "sandbox/sandboxtest"}, "a sandbox knows nothing of transactions, networks or packages: it gets a plain Spec"},
-	"overlay":              {[]string{"internal/clearing", "internal/filelock", "internal/gitconfig", "internal/lull", "internal/mountinfo", "internal/pattern", "internal/units", "internal/untrusted"}, "a transaction knows directories, not what ran in them"},
+	"sandbox":              {[]string{"internal/lull", "internal/mountinfo", "internal/procfile", "internal/units", "sandbox/sandboxtest"}, "a sandbox knows nothing of transactions, networks or packages: it gets a plain Spec"},
+	"overlay":              {[]string{"internal/clearing", "internal/filelock", "internal/gitconfig", "internal/lull", "internal/mountinfo", "internal/pattern", "internal/procfile", "internal/units", "internal/untrusted"}, "a transaction knows directories, not what ran in them"},
 	"proxy":                {[]string{"internal/units"}, "policy of the network is judged without knowing who asks"},
 	"envs":                 {[]string{"envs/envstest", "internal/clearing", "internal/filelock", "internal/pattern", "internal/units", "internal/untrusted"}, "environments are values that others mount"},
 	"envs/envstest":        {[]string{"envs"}, "it plays an installer for tests of envs and of tools"},
@@ -39,6 +39,7 @@ var imports = map[string]struct {
 	"internal/pattern":     {nil, "a leaf, so that no package compiles an expression that a run does not use"},
 	"internal/units":       {nil, "a leaf, so that every package can spell its configuration with it"},
 	"internal/hugeheap":    {nil, "a leaf, so that it is set up before what takes long"},
+	"internal/procfile":    {nil, "a leaf, so that sandbox and overlay read what the kernel writes alike"},
 	"internal/lull":        {nil, "a leaf, so that what nobody waits for is put off alike in all of the process"},
 	"internal/filelock":    {nil, "a leaf, so that whoever shares a directory with other servers waits in the same way"},
 	"internal/spelling":    {nil, "a leaf, so that commands, keys and arguments are mended alike"},

@@ -3,7 +3,6 @@ package overlay
 import (
 	"bufio"
 	"bytes"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"airlock/internal/mountinfo"
+	"airlock/internal/procfile"
 )
 
 // mount is something that is mounted in a workspace. An overlay's lower layer does not show it: it has to
@@ -26,9 +26,9 @@ type mount struct {
 // mountsIn lists what is mounted in the workspace and can be seen there: what lies under another mount is
 // left out, as it is for everyone else. Outer ones come first.
 func mountsIn(root *tree) ([]mount, error) {
-	text, err := readMountinfo()
+	text, err := procfile.Read("/proc/self/mountinfo")
 	if err != nil {
-		return nil, os.NewSyscallError("read /proc/self/mountinfo", err)
+		return nil, err
 	}
 	var seen []mount
 	for _, m := range parseMounts(text, root.path) {
@@ -45,26 +45,6 @@ func mountsIn(root *tree) ([]mount, error) {
 	}
 	slices.SortStableFunc(seen, func(a, b mount) int { return strings.Count(a.path, "/") - strings.Count(b.path, "/") })
 	return seen, nil
-}
-
-// readMountinfo reads the kernel's list with as few calls as it takes: each run does it. os.ReadFile makes a dozen.
-func readMountinfo() ([]byte, error) {
-	fd, err := retry(func() (int, error) {
-		return unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	text := make([]byte, 0, 16<<10)
-	for {
-		text = slices.Grow(text, 4<<10)
-		n, err := retry(func() (int, error) { return unix.Read(fd, text[len(text):cap(text)]) })
-		if n <= 0 || err != nil {
-			return text, err
-		}
-		text = text[:len(text)+n]
-	}
 }
 
 // beneath opens a path beneath the tree only to look at it, through whatever is mounted on the way.

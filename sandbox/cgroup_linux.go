@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/procfile"
 )
 
 // The controllers that hold limits of a run, and the names of these limits.
@@ -247,7 +249,7 @@ func cgroupHeld(l Limits) map[string]string {
 
 // eventCount reads the number after key in a control file of lines "key number"; 0 if there is none.
 func eventCount(path, key string) int {
-	b, err := readFile(path)
+	b, err := procfile.Read(path)
 	if err != nil {
 		return 0
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -100,28 +99,6 @@ func shareAllowances() error {
 		}
 	}
 	return nil
-}
-
-// readFile is os.ReadFile without what that does for files that can be waited for.
-func readFile(name string) ([]byte, error) {
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
-	}
-	defer unix.Close(fd)
-	b := make([]byte, 0, 4<<10)
-	for {
-		n, err := unix.Read(fd, b[len(b):cap(b)])
-		switch {
-		case err == unix.EINTR: //nolint:errorlint // never wrapped here
-		case err != nil:
-			return nil, &os.PathError{Op: "read", Path: name, Err: err}
-		case n == 0:
-			return b, nil
-		default:
-			b = slices.Grow(b[:len(b)+n], 1)
-		}
-	}
 }
 
 // writeFile writes content to a file with one call, as what the kernel offers below /proc/sys wants it. It is os.WriteFile
