@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"airlock/sandbox"
@@ -80,7 +79,7 @@ const otherShell = 99
 func (b shellAhead) Start(ctx context.Context, spec sandbox.Spec, stdio sandbox.Stdio) (sandbox.Process, error) {
 	command := fmt.Sprintf("%s || exit %d; exec", sandbox.StartedAhead, otherShell)
 	for _, argument := range spec.Argv {
-		command += " '" + strings.ReplaceAll(argument, "'", `'\''`) + "'"
+		command += " " + sandbox.ShellQuoted(argument)
 	}
 	bash, err := exec.LookPath("bash")
 	if err != nil {
