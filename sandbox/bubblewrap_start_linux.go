@@ -83,11 +83,13 @@ func (b bubblewrap) start(exe *os.File, spec Spec, pipes *pipes) (_ initProcess,
 	}
 	files := pipes.child()
 	files[2] = w.words
-	w.bwrap, err = os.StartProcess(b.path, []string{"bwrap", "--args", strconv.Itoa(bubblewrapArgsFD), "--", initBinaryPath, initName}, &os.ProcAttr{
-		Dir:   "/",
-		Env:   initEnv,
-		Files: append(files, theirs, exe),
-		Sys:   bubblewrapAttr(spec),
+	withMonitorSlack(func() {
+		w.bwrap, err = os.StartProcess(b.path, []string{"bwrap", "--args", strconv.Itoa(bubblewrapArgsFD), "--", initBinaryPath, initName}, &os.ProcAttr{
+			Dir:   "/",
+			Env:   initEnv,
+			Files: append(files, theirs, exe),
+			Sys:   bubblewrapAttr(spec),
+		})
 	})
 	if err != nil {
 		closeAll(ours, w.words)

@@ -239,12 +239,12 @@ func reapInit(inits map[int]*os.Process, pid int) string {
 }
 
 // cloneInit starts an init with files from the server: its ends of the pipes, and what is executed.
-func cloneInit(spec Spec, files []*os.File) (*os.Process, *os.File, error) {
+func cloneInit(spec Spec, files []*os.File) (init *os.Process, pidfd *os.File, err error) {
 	if len(files) != numInitEnds+1 {
 		return nil, nil, setupError("start init", "", fmt.Errorf("bug: %d descriptors", len(files)))
 	}
 	theirs, exe := pipesOf([numInitEnds]*os.File(files)), files[numInitEnds]
-	init, err := startSealed(exe, "/", theirs, spec)
+	withMonitorSlack(func() { init, err = startSealed(exe, "/", theirs, spec) })
 	if err != nil {
 		return nil, nil, cloneError(err, func() bool { return namespacesCanBeMade(exe, spec) })
 	}

@@ -52,7 +52,7 @@ func stopInRead(pid int, until time.Time) (*stopped, error) {
 		if err := unix.PtraceCont(pid, 0); err != nil {
 			return nil, fmt.Errorf("go on: %w", err)
 		}
-		time.Sleep(100 * time.Microsecond)
+		nap(100 * time.Microsecond)
 	}
 }
 

@@ -64,6 +64,7 @@ func newWatch(control *os.File) (*watch, error) {
 	ready := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
+		setSlack(usualSlack)
 		close(ready)
 		<-w.begun
 		w.loop()
@@ -88,7 +89,7 @@ func (w *watch) begin() { close(w.begun) }
 
 func (w *watch) loop() {
 	for pause := watchInterval - settleTime; ; {
-		time.Sleep(pause)
+		nap(pause)
 		w.mu.Lock()
 		pause = w.look()
 		if w.found.Memory || w.found.Floor {
