@@ -19,13 +19,19 @@ type beside struct {
 	ending chan struct{} // closed when nothing else is to come
 	ended  sync.Once
 
-	mu    sync.Mutex
-	ahead string // the directory that was made ahead; "" if there is none
-	made  int
+	mu     sync.Mutex
+	ahead  []string // the directories that were made ahead
+	size   int      // how many there are to be; at least 1
+	making bool
+	made   int
 }
 
-// maxBeside is how many things go on at once. A run that comes when there are as many does its own.
-const maxBeside = 16
+const (
+	// maxBeside is how many things go on at once. A run that comes when there are as many does its own.
+	maxBeside = 16
+	// maxAhead is how many directories are made ahead at most, where runs come at once.
+	maxAhead = 8
+)
 
 // do calls f soon, and returns at once; false if f has to be done some other way.
 func (b *beside) do(f func()) bool {
@@ -54,39 +60,72 @@ func (b *beside) end() {
 	b.going.Wait()
 }
 
-// makeAhead makes the directory of the next run, unless there is one. Without, that run makes its own, and says what is
+// makeAhead makes the directories of the next runs, unless they are there. Without, a run makes its own, and says what is
 // wrong; what a failure leaves goes when the scratch is closed.
 func (b *beside) makeAhead(server *tree, mode uint32) {
+	for {
+		name := b.nextAhead()
+		if name == "" {
+			return
+		}
+		err := b.makeRun(server, name, mode)
+		b.mu.Lock()
+		b.making = false
+		if err == nil {
+			b.ahead = append(b.ahead, name)
+		}
+		b.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// nextAhead gives the name of a directory that is to be made; "" if none is, or one is being made by somebody else, who goes on with it.
+func (b *beside) nextAhead() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ahead != "" {
-		return
+	if b.making || len(b.ahead) >= max(b.size, 1) {
+		return ""
 	}
+	b.making = true
 	b.made++
-	name := "ahead-" + strconv.Itoa(b.made) // no run's: see isRunID
+	return "ahead-" + strconv.Itoa(b.made) // no run's: see isRunID
+}
+
+func (b *beside) makeRun(server *tree, name string, mode uint32) error {
 	dir, err := server.mkdir(name, mode)
 	if err != nil {
-		return
+		return err
 	}
 	defer dir.close()
 	for _, d := range b.directories {
 		sub, err := dir.mkdir(d, 0o700)
 		if err != nil {
-			return
+			return err
 		}
 		sub.close()
 	}
-	b.ahead = name
+	return nil
 }
 
-// take gives the directory that was made ahead to a run.
+// take gives a directory that was made ahead to a run. Where there is none more are made from now on.
 func (b *beside) take(server *tree, run string) bool {
 	if b == nil {
 		return false
 	}
+	name, ok := b.pop()
+	return ok && unix.Renameat2(server.fd, name, server.fd, run, unix.RENAME_NOREPLACE) == nil
+}
+
+func (b *beside) pop() (name string, ok bool) {
 	b.mu.Lock()
-	name := b.ahead
-	b.ahead = ""
-	b.mu.Unlock()
-	return name != "" && unix.Renameat2(server.fd, name, server.fd, run, unix.RENAME_NOREPLACE) == nil
+	defer b.mu.Unlock()
+	if len(b.ahead) == 0 {
+		b.size = min(max(b.size, 1)+1, maxAhead)
+		return "", false
+	}
+	last := len(b.ahead) - 1
+	name, b.ahead = b.ahead[last], b.ahead[:last]
+	return name, true
 }

@@ -1,20 +1,21 @@
 package overlay
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// made waits until a directory has been made ahead, and gives its name.
-func (f *fixture) made() string {
+// made waits until n directories have been made ahead, and gives their names.
+func (f *fixture) made(n int) string {
 	f.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		f.scratch.beside.mu.Lock()
-		name := f.scratch.beside.ahead
+		names := slices.Clone(f.scratch.beside.ahead)
 		f.scratch.beside.mu.Unlock()
-		if name != "" {
-			return name
+		if len(names) == n {
+			return strings.Join(names, " ")
 		}
 		if time.Now().After(deadline) {
 			f.t.Fatalf("no directory was made ahead; there are %q", f.leftovers())
@@ -27,7 +28,7 @@ func TestMadeAhead(t *testing.T) {
 	f := onDisk(t, "echo 1 >f")
 	f.RemoveBeside()
 	for round, mode := range []string{"750", "700", "2770"} {
-		ahead := f.made()
+		ahead := f.made(1)
 		if got := f.leftovers(); got != ahead {
 			t.Errorf("round %d: beside %s there are %q", round, ahead, got)
 		}
@@ -45,7 +46,7 @@ func TestMadeAhead(t *testing.T) {
 	if got := f.host("cat f; ls"); got != "1\n2\n2\n2\nf\nn2770\nn700\nn750\n" {
 		t.Errorf("the workspace has %q", got)
 	}
-	f.made()
+	f.made(1)
 	f.restart()
 	if got := f.host("find $BASE -name 'ahead-*'"); strings.TrimSpace(got) != "" {
 		t.Errorf("left: %s", got)
@@ -56,7 +57,7 @@ func TestMadeAhead(t *testing.T) {
 func TestMadeAheadForATakenID(t *testing.T) {
 	f := onDisk(t, "echo 1 >f")
 	f.RemoveBeside()
-	f.made()
+	f.made(1)
 	txn := f.begin()
 	f.scratch.beside.makeAhead(f.scratch.server, f.scratch.mode)
 	if _, err := f.Begin(t.Context(), txn.run); err == nil {
@@ -64,5 +65,24 @@ func TestMadeAheadForATakenID(t *testing.T) {
 	}
 	if _, err := txn.Discard("test"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where runs come at once, as many directories more are made ahead as were missing, up to a bound.
+func TestMadeAheadForSeveral(t *testing.T) {
+	f := onDisk(t, "echo 1 >f")
+	f.RemoveBeside()
+	for _, there := range []int{1, 3, 5, 7, maxAhead, maxAhead} {
+		f.made(there)
+		f.scratch.beside.going.Wait() // or one more comes meanwhile
+		var txns []*Txn
+		for range there + 2 {
+			txns = append(txns, f.begin())
+		}
+		for _, txn := range txns {
+			if _, err := txn.Discard("test"); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -2,8 +2,8 @@
 // a run and beginning what the next one needs, is work for every processor: while runs begin and end one after the other, or
 // at once, it would hold up those that somebody waits for.
 //
-// It knows of times alone, for the whole process, since all of it shares the processors. It is a leaf: it imports
-// nothing of airlock.
+// It knows when what is waited for has begun and ended, for the whole process, since all of it shares the processors, and whether
+// these are busy. It is a leaf: it imports nothing of airlock.
 package lull
 
 import (
@@ -17,15 +17,24 @@ const (
 	young = 30 * time.Millisecond
 	// answer is left to what has ended to say so.
 	answer = 10 * time.Millisecond
-	// longest bounds the wait for a lull.
-	longest = 100 * time.Millisecond
+	// longest bounds the wait for a lull, and patience the wait while what goes on has all processors: who computes for longer has
+	// them back soon enough.
+	longest  = 100 * time.Millisecond
+	patience = time.Second
+	// lookInterval is the time between two looks at the processors.
+	lookInterval = 10 * time.Millisecond
 )
 
 var (
-	mu    sync.Mutex
-	going int
-	until time.Time // there is no lull before
+	mu      sync.Mutex
+	going   int
+	until   time.Time // there is no lull before
+	crowded bool      // there was nothing to spare of the processors
+	looked  time.Time // when that was
 )
+
+// busy reports whether no processor has anything to spare, as far as the system tells.
+var busy = processorsBusy
 
 // Begin says that something begins which somebody waits for, and returns what says that it has ended.
 func Begin() (end func()) {
@@ -55,10 +64,8 @@ func later(t time.Time, span time.Duration) time.Time {
 
 // Await returns in the next lull, or when it is too long in coming, or when hurry is closed; a nil one never is.
 func Await(hurry <-chan struct{}) {
-	for end := time.Now().Add(longest); ; {
-		mu.Lock()
-		left := min(time.Until(until), time.Until(end))
-		mu.Unlock()
+	for began := time.Now(); ; {
+		left := remaining(began)
 		if left <= 0 {
 			return
 		}
@@ -68,4 +75,23 @@ func Await(hurry <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// remaining is how long there is no lull for who has waited since then; it may be longer afterwards.
+func remaining(since time.Time) time.Duration {
+	mu.Lock()
+	defer mu.Unlock()
+	if left := min(time.Until(until), time.Until(since.Add(longest))); left > 0 {
+		return left
+	}
+	if going == 0 {
+		return 0
+	}
+	if now := time.Now(); now.Sub(looked) >= lookInterval {
+		crowded, looked = busy(), now
+	}
+	if !crowded {
+		return 0
+	}
+	return min(lookInterval, time.Until(since.Add(patience)))
 }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package lull
+
+func processorsBusy() bool { return false }
