@@ -185,6 +185,7 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	if s.server, err = s.base.mkdir(s.name, s.mode); err != nil {
 		return err
 	}
+	spread(s.server)
 	if err := unix.Flock(s.server.fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		s.server.close()
 		return s.base.fail("lock", s.name, err)
