@@ -62,11 +62,11 @@ var faces = []step{
 //
 // What was opened on the host before step 1 is held by descriptors: no step looks a host path up.
 func plan(s Spec) []step {
-	steps := []step{
-		{Do: doScratch, Size: s.Limits.Disk},
-		{Do: doProc, Target: "/proc"},
-		{Do: doDev, Target: "/dev"},
-	}
+	const own = 5 // three here, the home directory and the seal
+	steps := append(make([]step, 0, own+len(faces)+len(s.Mounts)),
+		step{Do: doScratch, Size: s.Limits.Disk},
+		step{Do: doProc, Target: "/proc"},
+		step{Do: doDev, Target: "/dev"})
 	for _, f := range faces {
 		// Where the host has a link (/home to /var/home), the run has it too, and no face.
 		if !slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Kind == MountSymlink && m.Target == string(f.Target) }) {
@@ -74,7 +74,7 @@ func plan(s Spec) []step {
 		}
 	}
 
-	var mounts, masks []step
+	mounts, masks := make([]step, 0, len(s.Mounts)+1), []step(nil)
 	for _, m := range s.Mounts {
 		st := m.step()
 		switch {
@@ -100,6 +100,7 @@ func plan(s Spec) []step {
 // split divides a plan into what can be built before there is a run, and the rest. The layers of a run are its own and are
 // mounted when it begins, as is whatever goes on top of them; masks come last, since they hide what is there then.
 func split(steps []step) (base, rest []step) {
+	base = make([]step, 0, len(steps))
 	for _, st := range steps {
 		if st.ofRun() || st.on(rest) {
 			rest = append(rest, st)

@@ -25,6 +25,7 @@ type reserve struct {
 	mu       sync.Mutex
 	told     bool // what is wanted
 	wanted   recipe
+	next     func() recipe // makes what is to be wanted from the next lull on; nil if that is what is wanted
 	size     int // how many to keep; at least 1
 	have     []*spare
 	starting int
@@ -48,12 +49,13 @@ const (
 	idleTime  = 30 * time.Second
 )
 
-// want has spares made by a recipe, as many as are missing, in the next lull. It returns at once.
-func (r *reserve) want(by recipe) {
+// want has spares made by a recipe, as many as are missing, in the next lull, and asks for it then. It returns at once.
+func (r *reserve) want(by func() recipe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told, r.wanted = true, by
-	r.keep(func(s *spare) bool { return s.made(by) })
+	if r.next = by; !r.told { // a run that comes before the lull knows what to wait for
+		r.tell()
+	}
 	if r.filling {
 		return
 	}
@@ -63,11 +65,22 @@ func (r *reserve) want(by recipe) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.filling = false
+		r.tell()
 		r.fill()
 	}()
 }
 
-// keep throws the spares away that are not to be kept. mu is held, as by all that follow but guard, enter, left, take, shrink and close.
+// tell has next be wanted from now on. mu is held, as by all that follow but guard, enter, left, take, shrink and close.
+func (r *reserve) tell() {
+	if r.next == nil {
+		return
+	}
+	by := r.next()
+	r.told, r.wanted, r.next = true, by, nil
+	r.keep(func(s *spare) bool { return s.made(by) })
+}
+
+// keep throws the spares away that are not to be kept.
 func (r *reserve) keep(is func(*spare) bool) {
 	r.have = slices.DeleteFunc(r.have, func(s *spare) bool {
 		if is(s) {
@@ -239,7 +252,9 @@ func (r *reserve) close() {
 // executes a bash with -c, whatever its command is, a shell is started ahead as well, in the spec's environment, which must
 // therefore be one that nobody hostile has a say in.
 func (n *Native) Prepare(spec Spec) {
-	by, _ := recipeOf(spec, plan(spec))
-	by.base.Shell = shellFor(spec)
-	n.reserve.want(by)
+	n.reserve.want(func() recipe {
+		by, _ := recipeOf(spec, plan(spec))
+		by.base.Shell = shellFor(spec)
+		return by
+	})
 }

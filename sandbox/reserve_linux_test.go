@@ -22,6 +22,7 @@ func waitingSpare(t *testing.T, n *Native, spec Spec) *spare {
 	undisturbed(t, func() {
 		n.reserve.mu.Lock()
 		defer n.reserve.mu.Unlock()
+		n.reserve.tell()
 		n.reserve.fill()
 		n.reserve.await(t.Context())
 		have = slices.Clone(n.reserve.have)
@@ -36,7 +37,7 @@ func waitingSpare(t *testing.T, n *Native, spec Spec) *spare {
 // drop throws the spares away, and has none made.
 func (r *reserve) drop() {
 	r.mu.Lock()
-	r.told, r.wanted = false, recipe{}
+	r.told, r.wanted, r.next = false, recipe{}, nil
 	r.keep(func(*spare) bool { return false })
 	r.mu.Unlock()
 	r.beside.Wait()
