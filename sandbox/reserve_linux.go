@@ -26,7 +26,7 @@ type reserve struct {
 	told     bool // what is wanted
 	wanted   recipe
 	next     func() recipe // makes what is to be wanted from the next lull on; nil if that is what is wanted
-	size     int // how many to keep; at least 1
+	size     int           // how many to keep; at least 1
 	have     []*spare
 	starting int
 	awaited  int           // of those that are starting, those that runs wait for

@@ -6,7 +6,20 @@ import (
 	"time"
 )
 
+// busyFor has the processors busy for a while.
+func busyFor(span time.Duration) {
+	end := time.Now().Add(span)
+	mu.Lock()
+	defer mu.Unlock()
+	busy = func() bool { return time.Now().Before(end) }
+}
+
 func TestAwait(t *testing.T) {
+	defer func() {
+		mu.Lock()
+		defer mu.Unlock()
+		busy = processorsBusy
+	}()
 	closed := make(chan struct{})
 	close(closed)
 	for _, test := range []struct {
@@ -16,6 +29,10 @@ func TestAwait(t *testing.T) {
 		hurry <-chan struct{}
 	}{
 		{"nothing goes on", func() {}, 0, nil},
+		{"nothing goes on, and the processors are busy", func() { busyFor(time.Minute) }, 0, nil},
+		{"something goes on and has the processors", func() { busyFor(300 * time.Millisecond); Begin() }, 300 * time.Millisecond, nil},
+		{"it ends", func() { busyFor(time.Minute); time.AfterFunc(200*time.Millisecond, Begin()) }, 200 * time.Millisecond, nil},
+		{"it has them for long", func() { busyFor(time.Minute); Begin() }, patience, nil},
 		{"something has ended", func() { Begin()() }, answer, nil},
 		{"something begins", func() { time.AfterFunc(answer, Begin()) }, young, nil},
 		{"something goes on for long", func() { time.AfterFunc(time.Second, Begin()) }, young, nil},
@@ -37,7 +54,10 @@ func TestAwait(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				going, until = 0, time.Time{}
+				mu.Lock()
+				going, until, looked = 0, time.Time{}, time.Time{}
+				mu.Unlock()
+				busyFor(0)
 				test.do()
 				began := time.Now()
 				Await(test.hurry)
@@ -46,11 +66,6 @@ func TestAwait(t *testing.T) {
 					t.Errorf("waited %v, want %v", got, test.want)
 				}
 				time.Sleep(2 * time.Second)
-				mu.Lock()
-				defer mu.Unlock()
-				if going != 0 {
-					t.Errorf("%d things go on", going)
-				}
 			})
 		})
 	}

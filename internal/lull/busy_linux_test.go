@@ -1,0 +1,49 @@
+package lull
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"time"
+)
+
+func TestRunnable(t *testing.T) {
+	for text, want := range map[string]int{
+		"0.12 0.30 0.25 3/82 29721\n": 3,
+		"0.12 0.30 0.25 12\n":         12,
+		"0.00 0.00 0.00 0/0 0\n":      0,
+		"0.12 0.30 0.25 x/82 29721\n": 0,
+		"0.12 0.30\n":                 0,
+		"":                            0,
+	} {
+		if got := runnable([]byte(text)); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// As many threads that compute as there are processors are seen.
+func TestProcessorsBusy(t *testing.T) {
+	if text, err := os.ReadFile("/proc/loadavg"); err != nil || runnable(text) == 0 {
+		t.Skip("the system does not tell: ", err)
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	for range runtime.NumCPU() + 1 {
+		go func() {
+			runtime.LockOSThread()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		}()
+	}
+	for deadline := time.Now().Add(10 * time.Second); !processorsBusy(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not in ten seconds")
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package lull
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+func TestHalfway(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		alive, now, goal uint64
+		want             bool
+	}{
+		{"nothing was allocated", 10, 10, 20, false},
+		{"less than half", 10, 15, 20, false},
+		{"more than half", 10, 16, 20, true},
+		{"beyond the goal", 10, 30, 20, true},
+		{"no collection yet", 0, 3, 4, true},
+		{"there is less than was alive", 10, 5, 20, false},
+		{"no goal", 10, 15, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := halfway(test.alive, test.now, test.goal); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+var kept []byte
+
+func TestCollect(t *testing.T) {
+	runtime.GC()
+	collections := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumGC
+	}
+	wait := func(before uint32) (came bool) {
+		for deadline := time.Now().Add(longest + answer); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			if collections() > before {
+				return true
+			}
+		}
+		return false
+	}
+	before := collections()
+	Collect()
+	if wait(before) {
+		t.Error("it has collected although nothing was allocated")
+	}
+	alive, _, goal := heap()
+	if goal <= alive {
+		t.Fatalf("the heap's goal is %d bytes, and %d are alive", goal, alive)
+	}
+	kept = make([]byte, (goal-alive)*3/4)
+	before = collections()
+	Collect()
+	if !wait(before) {
+		t.Error("it has not collected")
+	}
+	runtime.KeepAlive(kept)
+}
