@@ -21,9 +21,9 @@ type beside struct {
 
 	mu     sync.Mutex
 	ahead  []string // the directories that were made ahead
-	size   int      // how many there are to be; at least 1
-	making bool
-	made   int
+	size   int      // how many there are to be; 0 is 1
+	making bool     // somebody makes them
+	made   int      // how many were ever begun, which numbers them
 }
 
 const (
@@ -81,7 +81,8 @@ func (b *beside) makeAhead(server *tree, mode uint32) {
 	}
 }
 
-// nextAhead gives the name of a directory that is to be made; "" if none is, or one is being made by somebody else, who goes on with it.
+// nextAhead gives the name of a directory that is to be made; "" if none is missing, or if somebody else makes them, who will make
+// this one too.
 func (b *beside) nextAhead() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +110,7 @@ func (b *beside) makeRun(server *tree, name string, mode uint32) error {
 	return nil
 }
 
-// take gives a directory that was made ahead to a run. Where there is none more are made from now on.
+// take gives a directory that was made ahead to a run. If there is none, one more is kept from now on.
 func (b *beside) take(server *tree, run string) bool {
 	if b == nil {
 		return false

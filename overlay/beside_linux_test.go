@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// made waits until n directories have been made ahead, and gives their names.
+// made waits until n directories have been made ahead, and gives their names, separated by spaces.
 func (f *fixture) made(n int) string {
 	f.t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -18,7 +18,7 @@ func (f *fixture) made(n int) string {
 			return strings.Join(names, " ")
 		}
 		if time.Now().After(deadline) {
-			f.t.Fatalf("no directory was made ahead; there are %q", f.leftovers())
+			f.t.Fatalf("%d directories were to be made ahead; there are %q", n, f.leftovers())
 		}
 	}
 }
@@ -68,13 +68,13 @@ func TestMadeAheadForATakenID(t *testing.T) {
 	}
 }
 
-// Where runs come at once, as many directories more are made ahead as were missing, up to a bound.
+// Where runs begin at once, as many more directories are made ahead from then on as were missing, up to a bound.
 func TestMadeAheadForSeveral(t *testing.T) {
 	f := onDisk(t, "echo 1 >f")
 	f.RemoveBeside()
 	for _, there := range []int{1, 3, 5, 7, maxAhead, maxAhead} {
 		f.made(there)
-		f.scratch.beside.going.Wait() // or one more comes meanwhile
+		f.scratch.beside.going.Wait() // or another is made between two begins
 		var txns []*Txn
 		for range there + 2 {
 			txns = append(txns, f.begin())
@@ -84,5 +84,20 @@ func TestMadeAheadForSeveral(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// What could not be made is tried again after the next run, under another name.
+func TestMadeAheadAfterAFailure(t *testing.T) {
+	f := onDisk(t, "echo 1 >f")
+	b := &beside{directories: []string{"missing/upper"}}
+	b.makeAhead(f.scratch.server, f.scratch.mode)
+	if len(b.ahead) != 0 {
+		t.Fatalf("made: %q", b.ahead)
+	}
+	b.directories = []string{"upper"}
+	b.makeAhead(f.scratch.server, f.scratch.mode)
+	if got := strings.Join(b.ahead, " "); got != "ahead-2" {
+		t.Errorf("made: %q", got)
 	}
 }

@@ -89,8 +89,8 @@ func (s *scratch) remove(run string) error {
 	return clearing.Beneath(s.server.fd, run)
 }
 
-// removeBeside has what runs leave removed beside whatever comes next from now on, and the directory of the next run
-// made there, with these in it. What can't be removed then is tried again as the scratch is closed.
+// removeBeside has what runs leave removed beside whatever comes next from now on, and the directories of the next runs
+// made there, with these in them. What can't be removed then is tried again as the scratch is closed.
 func (s *scratch) removeBeside(directories ...string) {
 	s.beside = &beside{directories: directories, slots: make(chan struct{}, maxBeside), ending: make(chan struct{})}
 	s.beside.do(func() { s.beside.makeAhead(s.server, s.mode) })
@@ -185,7 +185,7 @@ func (s *scratch) open(ctx context.Context, root *tree, owner inode, foreign boo
 	if s.server, err = s.base.mkdir(s.name, s.mode); err != nil {
 		return err
 	}
-	spread(s.server)
+	spread(s.server, "/sys")
 	if err := unix.Flock(s.server.fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		s.server.close()
 		return s.base.fail("lock", s.name, err)
