@@ -7,7 +7,9 @@ import (
 	"strconv"
 )
 
-// processorsBusy compares the threads that run, or could, with the processors that this process may have.
+// processorsBusy compares the threads that run, or could, with the processors that this process may have. They are those
+// of the whole host. Where this process may have but some of the processors (a cpuset) the rest may be idle all the same; waiting
+// for them does no harm, and is bounded by patience.
 func processorsBusy() bool {
 	text, err := os.ReadFile("/proc/loadavg")
 	return err == nil && runnable(text) > runtime.NumCPU()

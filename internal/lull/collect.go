@@ -9,8 +9,9 @@ import (
 // collecting is true while a collection waits for its lull.
 var collecting atomic.Bool
 
-// Collect has garbage collected in the next lull, if half of what may be allocated until the next collection has been: it
-// would come while runs begin at once, when most is allocated, and take a tenth of the processors from them. It returns at once.
+// Collect has the garbage collected in the next lull, if half of what may be allocated before the next collection has been by then.
+// Left to itself a collection comes while runs begin at once, since most is allocated then, and takes a tenth of the processors
+// from them. It returns at once.
 func Collect() {
 	if !collecting.CompareAndSwap(false, true) {
 		return
@@ -24,8 +25,8 @@ func Collect() {
 	}()
 }
 
-// heap reads, in bytes, what was alive at the end of the last collection, what there is now, and what there will be at the
-// begin of the next one.
+// heap reads, in bytes, what the last collection found alive, what there is now, and what there is to be at the end of the next
+// one. What the runtime does not tell is 0.
 func heap() (alive, now, goal uint64) {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},
@@ -41,6 +42,7 @@ func heap() (alive, now, goal uint64) {
 	return alive, now, goal
 }
 
+// halfway reports whether the heap has grown by more than half of what it may grow by.
 func halfway(alive, now, goal uint64) bool {
 	return now > alive && goal > alive && now-alive > (goal-alive)/2
 }

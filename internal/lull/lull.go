@@ -1,9 +1,9 @@
 // Package lull tells what can be done later when nobody waits for an answer. What follows an answer, as taking down what was of
-// a run and beginning what the next one needs, is work for every processor: while runs begin and end one after the other, or
-// at once, it would hold up those that somebody waits for.
+// a run, beginning what the next one needs and collecting garbage, is work for every processor: while runs begin and end one after
+// the other, or at once, it would hold up those that somebody waits for.
 //
-// It knows when what is waited for has begun and ended, for the whole process, since all of it shares the processors, and whether
-// these are busy. It is a leaf: it imports nothing of airlock.
+// It knows when what is waited for begins and ends, for the whole process, since all of it shares the processors, and whether
+// these are all taken. It is a leaf: it imports nothing of airlock.
 package lull
 
 import (
@@ -17,9 +17,10 @@ const (
 	young = 30 * time.Millisecond
 	// answer is left to what has ended to say so.
 	answer = 10 * time.Millisecond
-	// longest bounds the wait for a lull, and patience the wait while what goes on has all processors: who computes for longer has
-	// them back soon enough.
-	longest  = 100 * time.Millisecond
+	// longest bounds the wait while things begin and end.
+	longest = 100 * time.Millisecond
+	// patience bounds the wait while what goes on has all processors: for what computes longer than that, a few milliseconds
+	// of a processor are little.
 	patience = time.Second
 	// lookInterval is the time between two looks at the processors.
 	lookInterval = 10 * time.Millisecond
@@ -29,11 +30,11 @@ var (
 	mu      sync.Mutex
 	going   int
 	until   time.Time // there is no lull before
-	crowded bool      // there was nothing to spare of the processors
+	crowded bool      // what busy reported
 	looked  time.Time // when that was
 )
 
-// busy reports whether no processor has anything to spare, as far as the system tells.
+// busy reports whether all processors are taken, as far as the system tells.
 var busy = processorsBusy
 
 // Begin says that something begins which somebody waits for, and returns what says that it has ended.
@@ -77,7 +78,7 @@ func Await(hurry <-chan struct{}) {
 	}
 }
 
-// remaining is how long there is no lull for who has waited since then; it may be longer afterwards.
+// remaining is how long a caller that has waited since then must wait before it asks again; 0 or less if it need not any more.
 func remaining(since time.Time) time.Duration {
 	mu.Lock()
 	defer mu.Unlock()

@@ -14,12 +14,15 @@ func busyFor(span time.Duration) {
 	busy = func() bool { return time.Now().Before(end) }
 }
 
+// forget has nothing go on, and nobody look at the processors before.
+func forget() {
+	mu.Lock()
+	defer mu.Unlock()
+	going, until, looked, busy = 0, time.Time{}, time.Time{}, processorsBusy
+}
+
 func TestAwait(t *testing.T) {
-	defer func() {
-		mu.Lock()
-		defer mu.Unlock()
-		busy = processorsBusy
-	}()
+	defer forget()
 	closed := make(chan struct{})
 	close(closed)
 	for _, test := range []struct {
@@ -54,9 +57,7 @@ func TestAwait(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				mu.Lock()
-				going, until, looked = 0, time.Time{}, time.Time{}
-				mu.Unlock()
+				forget()
 				busyFor(0)
 				test.do()
 				began := time.Now()
@@ -69,4 +70,25 @@ func TestAwait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However many wait, the processors are looked at once in an interval.
+func TestAwaitLooksRarely(t *testing.T) {
+	defer forget()
+	synctest.Test(t, func(t *testing.T) {
+		forget()
+		looks := 0
+		mu.Lock()
+		busy = func() bool { looks++; return true } // mu is held
+		mu.Unlock()
+		Begin()
+		for range 5 {
+			go Await(nil)
+		}
+		time.Sleep(2 * patience)
+		synctest.Wait()
+		if most := int(patience/lookInterval) + 1; looks == 0 || looks > most {
+			t.Errorf("%d looks, want %d at most", looks, most)
+		}
+	})
 }
