@@ -35,7 +35,7 @@ const (
 //   - it exits when the server's end of the socket closes, whatever else goes on, from settleTime after it got the config at the
 //     latest, and its end is the end of the namespace.
 func initMain() {
-	setSlack(usualSlack)   // before there is another thread that would have this one's
+	setSlack(usualSlack)   // threads that are created from here on inherit it
 	runtime.LockOSThread() // the thread builds the sandbox, and loses its capabilities in launcher.launch
 	nameSelf(initName)
 	ignoreSignals()

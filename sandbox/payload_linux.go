@@ -32,7 +32,7 @@ func newLauncher() (*launcher, error) {
 	ready := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked
-		setSlack(usualSlack)   // the payload has it
+		setSlack(usualSlack)   // the payload inherits it
 		// Init was put into the run's cgroup before it was told anything: here is the root of what the payload sees.
 		if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && !errors.Is(err, unix.EINVAL) {
 			ready <- setupError("create cgroup namespace", "", err)

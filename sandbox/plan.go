@@ -62,7 +62,7 @@ var faces = []step{
 //
 // What was opened on the host before step 1 is held by descriptors: no step looks a host path up.
 func plan(s Spec) []step {
-	const own = 5 // three here, the home directory and the seal
+	const own = 5 // scratch, /proc, /dev, the home directory and the seal
 	steps := append(make([]step, 0, own+len(faces)+len(s.Mounts)),
 		step{Do: doScratch, Size: s.Limits.Disk},
 		step{Do: doProc, Target: "/proc"},
@@ -74,7 +74,8 @@ func plan(s Spec) []step {
 		}
 	}
 
-	mounts, masks := make([]step, 0, len(s.Mounts)+1), []step(nil)
+	var masks []step
+	mounts := make([]step, 0, len(s.Mounts)+1) // and the home directory
 	for _, m := range s.Mounts {
 		st := m.step()
 		switch {

@@ -7,18 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each Go program has a thread, its runtime's monitor, which looks every 20 µs at what the others do for as long as they do
-// something, and which nothing in the program can reach: it is there before the first line of it. In an init, which does one
+// Each Go program has a thread, its runtime's monitor (sysmon), which looks every 20 µs at what the others do for as long as they do
+// something, and which nothing in the program can reach: it is there before the program's first line. In an init, which does one
 // thing after another for some 20 ms and then waits, it finds next to nothing, and was a seventh of what a sandbox costs.
 //
-// The kernel wakes a thread as much later than asked as its timer slack says (prctl(2), PR_SET_TIMERSLACK), and a
-// process has that of the thread that started it, over an exec too. So inits are started from a thread with a large one, which the
-// monitor keeps, while those threads of init that measure time, or start something, take the usual one.
+// The kernel may wake a thread later than asked by up to its timer slack (PR_SET_TIMERSLACK(2const)). A new thread or process
+// inherits that of the thread that creates it, and keeps it over an exec. So inits are started from a thread with a large one, which
+// the monitor keeps, while those threads of init that measure time, or start something, take the usual one.
 const (
-	// monitorSlack is what the monitor sleeps by itself where it has found nothing for a while (sysmon in runtime/proc.go):
-	// a goroutine waits no longer than it may have to elsewhere for a processor that another holds in a system call.
+	// monitorSlack is as long as the monitor itself sleeps at most once it has found nothing for a while (sysmon in runtime/proc.go):
+	// a goroutine waits no longer than it may have to elsewhere for a P that another holds in a system call.
 	monitorSlack = 10 * time.Millisecond
-	// usualSlack is the kernel's.
+	// usualSlack is the kernel's own for what is not a real-time thread.
 	usualSlack = 50 * time.Microsecond
 )
 
@@ -40,8 +40,8 @@ func withMonitorSlack(f func()) {
 	f()
 }
 
-// nap sleeps in the calling thread, whose slack decides how much too long, in place of Go's timers, for which it would be
-// that of whichever thread waits for them. A signal ends it early.
+// nap sleeps in the calling thread, by whose slack it may be late. Of Go's timers some other thread waits for the next one, and
+// they are late by the slack of that. A signal ends a nap early.
 func nap(d time.Duration) {
 	span := unix.NsecToTimespec(d.Nanoseconds())
 	_ = unix.Nanosleep(&span, nil)
