@@ -43,8 +43,8 @@ func (w *WorkspaceRunner) Prepare() {
 // preparer is a backend that can begin a sandbox before there is a run.
 type preparer interface{ Prepare(like sandbox.Spec) }
 
-// prepareAfter has the sandbox of the run after this one begun, and room made for it in the heap. It will execute a command, most
-// likely, and in the workspace's own environment: what a call adds to it is its own.
+// prepareAfter has the sandbox of the run after this one begun, and garbage collected before that one comes. The sandbox is for a
+// command, most likely, in the workspace's own environment: what a call adds to that is its own.
 func (w *WorkspaceRunner) prepareAfter(spec sandbox.Spec, env surroundings, way *egress) {
 	if !w.ahead.Load() {
 		return
