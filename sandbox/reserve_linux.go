@@ -23,9 +23,9 @@ type reserve struct {
 	start func(context.Context, recipe) (*spare, error)
 
 	mu       sync.Mutex
-	told     bool // what is wanted
+	told     bool // wanted is set
 	wanted   recipe
-	next     func() recipe // makes what is to be wanted from the next lull on; nil if that is what is wanted
+	next     func() recipe // gives what is to be wanted from the next lull on; nil if that is wanted already
 	size     int           // how many to keep; at least 1
 	have     []*spare
 	starting int
@@ -49,11 +49,13 @@ const (
 	idleTime  = 30 * time.Second
 )
 
-// want has spares made by a recipe, as many as are missing, in the next lull, and asks for it then. It returns at once.
+// want has spares made, as many as are missing, in the next lull, by the recipe that by gives. It returns at once: by is called in the
+// lull, and only the first time before. mu is held then.
 func (r *reserve) want(by func() recipe) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.next = by; !r.told { // a run that comes before the lull knows what to wait for
+	r.next = by
+	if !r.told { // a run that comes before the lull is to know what to wait for
 		r.tell()
 	}
 	if r.filling {
@@ -70,7 +72,7 @@ func (r *reserve) want(by func() recipe) {
 	}()
 }
 
-// tell has next be wanted from now on. mu is held, as by all that follow but guard, enter, left, take, shrink and close.
+// tell has what next gives be wanted from now on, and throws away what was made by another recipe. mu is held, as by all that follow but guard, enter, left, take, shrink and close.
 func (r *reserve) tell() {
 	if r.next == nil {
 		return
@@ -247,8 +249,8 @@ func (r *reserve) close() {
 	r.beside.Wait()
 }
 
-// Prepare has the sandbox of a run like this begun ahead, unless one waits already. It returns at once, and begins it some
-// milliseconds later, or when a run starts. Of what the spec mounts only that is mounted which needs no run. Where it
+// Prepare has the sandbox of a run like this begun ahead, unless one waits already. It returns at once, and begins it in
+// the next lull, or when a run starts; the spec must not be changed until then. Of what the spec mounts only that is mounted which needs no run. Where it
 // executes a bash with -c, whatever its command is, a shell is started ahead as well, in the spec's environment, which must
 // therefore be one that nobody hostile has a say in.
 func (n *Native) Prepare(spec Spec) {

@@ -330,3 +330,33 @@ func TestSpareIsNotAwaitedInVain(t *testing.T) {
 		t.Errorf("they took %v", took)
 	}
 }
+
+// What is wanted is worked out in the lull; but the first time at once, for a run that comes before.
+func TestRecipeIsAskedForInTheLull(t *testing.T) {
+	none := func(context.Context, recipe) (*spare, error) { return nil, errors.New("none") }
+	r := &reserve{start: none, filling: true} // a lull is awaited already
+	by := func(uid int) func() recipe { return func() recipe { return recipe{uid: uid} } }
+	r.want(by(1))
+	if !r.told || r.wanted.uid != 1 {
+		t.Errorf("told %v, %+v, want the first", r.told, r.wanted)
+	}
+	r.want(by(2))
+	r.want(by(3))
+	if r.wanted.uid != 1 {
+		t.Errorf("before the lull: %+v, want the first", r.wanted)
+	}
+	r.filling = false
+	r.want(by(4))
+	defer r.close()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		wanted := r.wanted.uid
+		r.mu.Unlock()
+		if wanted == 4 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("ten seconds after a lull: %d, want the last", wanted)
+		}
+	}
+}
