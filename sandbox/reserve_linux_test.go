@@ -360,3 +360,20 @@ func TestRecipeIsAskedForInTheLull(t *testing.T) {
 		}
 	}
 }
+
+// A spare that the next run can't take goes when the lull comes, and makes room for another.
+func TestSpareOfAnotherRecipeGoes(t *testing.T) {
+	n := isolating(newBackend(t, "native"))
+	undisturbed(t, func() {
+		spec := testSpec(t, "true")
+		old := waitingSpare(t, n, spec)
+		spec.Limits.Files = 50
+		n.Prepare(spec)
+		n.reserve.mu.Lock()
+		defer n.reserve.mu.Unlock()
+		n.reserve.tell() // or the lull has come already
+		if slices.Contains(n.reserve.have, old) {
+			t.Error("it is kept")
+		}
+	})
+}
