@@ -210,6 +210,7 @@ const settleTime = 10 * time.Millisecond
 
 // lookAfter is what goes on beside a run.
 func (f foundation) lookAfter(payload int) {
+	leaveMonitor()
 	f.watch.begin()
 	niceSession(payload)
 }

@@ -178,6 +178,23 @@ func testRenameManyFiles(t *testing.T, n Backend) {
 	t.Logf("10000 files: %v with the run itself and its making", time.Since(start).Round(time.Millisecond))
 }
 
+// What a rename passes through in init does not wait for the monitor of Go's runtime, nor does the run's end after it.
+func TestRenameOneAfterTheOther(t *testing.T) { onEach(t, testRenameOneAfterTheOther) }
+
+func testRenameOneAfterTheOther(t *testing.T, n Backend) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	const script = `python3 -c '
+import os, time
+def once(i):
+    start = time.monotonic()
+    os.rename("d%d" % i, "d%d" % (i + 1))
+    return time.monotonic() - start
+print(sorted(once(i) for i in range(40))[20] < 0.008)'`
+	expect(t, shell(t, n, "mkdir d0; "+script+"; ls", on(t, workspace(t, "e/x"))), "True\nd40\ne\n")
+}
+
 func TestRenameDeepTree(t *testing.T) { onEach(t, testRenameDeepTree) }
 
 func testRenameDeepTree(t *testing.T, n Backend) {

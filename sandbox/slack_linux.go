@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,15 @@ func withMonitorSlack(f func()) {
 	defer setSlack(time.Duration(before))
 	f()
 }
+
+// workProcessors is how many of init's threads may be at work at once beside a run: the receiver or the watch, the mover, and the main
+// thread.
+const workProcessors = 3
+
+// leaveMonitor has the threads of init do without the monitor from now on. A thread keeps its processor, as Go calls it, in a
+// system call, and where that waits it is the monitor that takes it away: with one for all, a directory's rename waited 10 to 20 ms from
+// the receiver to the mover, and so did the end of a payload that had renamed something, or that ended while the watch slept.
+var leaveMonitor = sync.OnceFunc(func() { runtime.GOMAXPROCS(workProcessors) })
 
 // nap sleeps in the calling thread, by whose slack it may be late. Of Go's timers some other thread waits for the next one, and
 // they are late by the slack of that. A signal ends a nap early.
