@@ -20,7 +20,7 @@ const (
 	// longest bounds the wait while things begin and end.
 	longest = 100 * time.Millisecond
 	// patience bounds the wait while what goes on has all processors: for what computes longer than that, a few milliseconds
-	// of a processor are little.
+	// of a processor are little. From then on it holds up nothing.
 	patience = time.Second
 	// lookInterval is the time between two looks at the processors.
 	lookInterval = 10 * time.Millisecond
@@ -29,6 +29,7 @@ const (
 var (
 	mu      sync.Mutex
 	going   int
+	fresh   int       // of what goes on, what has not for longer than patience
 	until   time.Time // there is no lull before
 	crowded bool      // what busy reported
 	looked  time.Time // when that was
@@ -42,13 +43,22 @@ func Begin() (end func()) {
 	mu.Lock()
 	defer mu.Unlock()
 	going++
+	fresh++
 	until = later(until, young)
-	return ended
+	aging := time.AfterFunc(patience, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		fresh--
+	})
+	return func() { ended(aging) }
 }
 
-func ended() {
+func ended(aging *time.Timer) {
 	mu.Lock()
 	defer mu.Unlock()
+	if aging.Stop() {
+		fresh--
+	}
 	if going--; going == 0 {
 		until = time.Time{}
 	}
@@ -85,7 +95,7 @@ func remaining(since time.Time) time.Duration {
 	if left := min(time.Until(until), time.Until(since.Add(longest))); left > 0 {
 		return left
 	}
-	if going == 0 {
+	if fresh == 0 {
 		return 0
 	}
 	if now := time.Now(); now.Sub(looked) >= lookInterval {

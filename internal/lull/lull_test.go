@@ -18,7 +18,7 @@ func busyFor(span time.Duration) {
 func forget() {
 	mu.Lock()
 	defer mu.Unlock()
-	going, until, looked, busy = 0, time.Time{}, time.Time{}, processorsBusy
+	going, fresh, until, looked, busy = 0, 0, time.Time{}, time.Time{}, processorsBusy
 }
 
 func TestAwait(t *testing.T) {
@@ -36,6 +36,8 @@ func TestAwait(t *testing.T) {
 		{"something goes on and has the processors", func() { busyFor(300 * time.Millisecond); Begin() }, 300 * time.Millisecond, nil},
 		{"it ends", func() { busyFor(time.Minute); time.AfterFunc(200*time.Millisecond, Begin()) }, 200 * time.Millisecond, nil},
 		{"it has them for long", func() { busyFor(time.Minute); Begin() }, patience, nil},
+		{"it has had them for long", func() { busyFor(time.Minute); Begin(); time.Sleep(2 * patience) }, 0, nil},
+		{"something else ends meanwhile", func() { busyFor(time.Minute); Begin(); time.Sleep(2 * patience); Begin()() }, young, nil},
 		{"something has ended", func() { Begin()() }, answer, nil},
 		{"something begins", func() { time.AfterFunc(answer, Begin()) }, young, nil},
 		{"something goes on for long", func() { time.AfterFunc(time.Second, Begin()) }, young, nil},
