@@ -30,7 +30,7 @@ var limitOfController = map[string]string{
 
 // initHeadroom is what is added to Limits.Processes for init's own threads, since init lives in the
 // cgroup that it is the first process of. A run may use what init leaves of it.
-const initHeadroom = 12
+const initHeadroom = 14
 
 // removeTimeout bounds how long a cgroup is waited for until its killed processes are gone.
 const removeTimeout = 2 * time.Second

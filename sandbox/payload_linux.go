@@ -10,8 +10,9 @@ import (
 )
 
 // spareThreads is how many idle threads init keeps for what the Go runtime may still come to want, and
-// how many more it may have than that without taking one of the payload's.
-const spareThreads = 3
+// how many more it may have than that without taking one of the payload's: one for each that works at once (see leaveMonitor), and for the two
+// that may wait in the kernel meanwhile, on a notification and on the server's end.
+const spareThreads = workProcessors + 2
 
 // The scores make the kernel prefer the processes of a run to init and to the rest of the host when memory is
 // short. They are in oom_score_adj's units: thousandths of the memory. Where no cgroup holds the memory of a

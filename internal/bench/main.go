@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // sizeBound is what the ratio of the large workspace to the small one must stay under.
@@ -77,7 +78,7 @@ func main() {
 	case len(parts) == 0:
 		parts = allParts
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	within, err := ask(ctx, bench{flag.Arg(0), *most}, parts, *svg)
 	if err != nil {
