@@ -188,6 +188,9 @@ func (f foundation) run(c *config, control *os.File) error {
 			return err
 		}
 		beside := time.AfterFunc(settleTime, func() { f.lookAfter(pid) })
+		if !endsWithin(pid, shortRun) {
+			leaveMonitor()
+		}
 		st, err = waitPayload(pid, f.watch)
 		beside.Stop()
 		if err != nil {
@@ -210,7 +213,6 @@ const settleTime = 10 * time.Millisecond
 
 // lookAfter is what goes on beside a run.
 func (f foundation) lookAfter(payload int) {
-	leaveMonitor()
 	f.watch.begin()
 	niceSession(payload)
 }

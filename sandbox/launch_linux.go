@@ -105,7 +105,7 @@ type initProcess interface {
 
 // initEnv is the environment of init. It does one thing after another, and what its other threads do, they wait for in the
 // kernel: a second processor would only have Go's scheduler look for work there, hundreds of times in a run. That changes once
-// something goes on beside a run: see leaveMonitor.
+// a run has gone on for some milliseconds: see leaveMonitor.
 var initEnv = []string{"GOMAXPROCS=1"}
 
 // ownBinaryFD is where init is executed from.

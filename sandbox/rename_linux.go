@@ -108,7 +108,6 @@ func (r *renamer) receive(l listener) {
 		if err != nil {
 			os.Exit(1) // nobody would answer any more: the run must not hang, and doesn't land
 		}
-		leaveMonitor()
 		name := notifiedName(n)
 		if name == "landlock_restrict_self" {
 			// From here on some process may have fewer rights than the mover, and no one can tell which:

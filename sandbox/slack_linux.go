@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"runtime"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,10 +44,27 @@ func withMonitorSlack(f func()) {
 // thread.
 const workProcessors = 3
 
+// shortRun is how long a run may go on before init does without the monitor, which takes half a millisecond: short commands are over
+// by then.
+const shortRun = 5 * time.Millisecond
+
 // leaveMonitor has the threads of init do without the monitor from now on. A thread keeps its processor, as Go calls it, in a
 // system call, and where that waits it is the monitor that takes it away: with one for all, a directory's rename waited 10 to 20 ms from
 // the receiver to the mover, and so did the end of a payload that had renamed something, or that ended while the watch slept.
-var leaveMonitor = sync.OnceFunc(func() { runtime.GOMAXPROCS(workProcessors) })
+func leaveMonitor() { runtime.GOMAXPROCS(workProcessors) }
+
+// endsWithin waits for the end of a child, or until the time is over, in the calling thread, and reports whether it has ended. Where that
+// can't be told it returns false at once.
+func endsWithin(pid int, d time.Duration) bool {
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(pidfd)
+	timeout := unix.NsecToTimespec(d.Nanoseconds())
+	n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, &timeout, nil)
+	return n > 0 && err == nil
+}
 
 // nap sleeps in the calling thread, by whose slack it may be late. Of Go's timers some other thread waits for the next one, and
 // they are late by the slack of that. A signal ends a nap early.
