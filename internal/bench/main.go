@@ -57,7 +57,7 @@ func main() {
 		}
 		return
 	}
-	most := flag.Int("rounds", 0, "take each way at most this `number` of times, to see that all of it works")
+	most := flag.Int("rounds", 0, "take each way at most this `number` of times, and at most as often before it counts")
 	svg := flag.String("svg", "", "draw the cost of a run into this `file`, which is a part of its own")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: bench [-svg FILE] [-rounds N] PATH-OF-AIRLOCK ["+strings.Join(allParts, "|")+"]…")
@@ -68,7 +68,14 @@ func main() {
 	if len(parts) > 0 {
 		parts = parts[1:]
 	}
-	if flag.NArg() < 1 || slices.ContainsFunc(parts, func(p string) bool { return !slices.Contains(allParts, p) }) {
+	for _, part := range parts {
+		if !slices.Contains(allParts, part) {
+			fmt.Fprintf(os.Stderr, "bench: there is no part %q; flags come before the path of airlock\n", part)
+			flag.Usage()
+			os.Exit(2)
+		}
+	}
+	if flag.NArg() < 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
