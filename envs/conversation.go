@@ -81,7 +81,8 @@ func Begin(ctx context.Context, o Options) (*Conversation, error) {
 	}
 	_, _ = c.store.Collect(ctx, keepUnused, false) // what it could not remove is tried again
 	var err error
-	c.lock, err = filelock.Try(c.store.path("conversations", c.id+".lock"), filelock.Alone)
+	// Somebody else who begins one may look whether it is held just before it is.
+	c.lock, err = filelock.Wait(ctx, c.store.path("conversations", c.id+".lock"), filelock.Alone)
 	return c, err
 }
 

@@ -110,7 +110,8 @@ func (s *Store) newWork() (*work, error) {
 	id := newID()
 	w := &work{dir: s.path("work", id), path: s.path("work", id+".lock")}
 	var err error
-	if w.lock, err = filelock.Try(w.path, filelock.Alone); err != nil {
+	// Somebody who collects garbage may look whether the lock is held just before it is.
+	if w.lock, err = filelock.Wait(context.Background(), w.path, filelock.Alone); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {

@@ -1,11 +1,14 @@
 package envs_test
 
 import (
+	"context"
 	"errors"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"airlock/envs"
+	"airlock/internal/filelock"
 )
 
 // Several servers at once install the same and different sets; nothing is lost.
@@ -37,4 +40,34 @@ func TestTogether(t *testing.T) {
 		t.Errorf("has %q, %v", got, err)
 	}
 	w.clean()
+}
+
+// Who begins while others look for what the dead have left is not taken for one of them.
+func TestBeginTogether(t *testing.T) {
+	w := newWorld(t)
+	store := w.begin().Store()
+	ctx, stop := context.WithCancel(t.Context())
+	var looking sync.WaitGroup
+	for range 4 {
+		looking.Go(func() {
+			for ctx.Err() == nil {
+				locks, _ := filepath.Glob(filepath.Join(w.dir, "*", "*.lock"))
+				for _, path := range locks {
+					if held, err := filelock.Try(path, filelock.Alone); err == nil {
+						held.Unlock()
+					}
+				}
+			}
+		})
+	}
+	for range 300 {
+		c, err := envs.Begin(t.Context(), envs.Options{Store: store, Installer: w.installer, Packages: w.config, Python: w.python})
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		_ = c.Close()
+	}
+	stop()
+	looking.Wait()
 }
