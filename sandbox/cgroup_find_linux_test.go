@@ -61,10 +61,10 @@ func TestLimitSettings(t *testing.T) {
 		controller string
 		want       []setting
 	}{
-		{1, controllerPids, []setting{{"pids.max", "112", false}}},
+		{1, controllerPids, []setting{{"pids.max", "114", false}}},
 		{1, controllerMemory, []setting{{"memory.limit_in_bytes", "1073741824", false}, {"memory.memsw.limit_in_bytes", "1073741824", true}}},
 		{1, controllerCPU, []setting{{"cpu.cfs_period_us", "100000", false}, {"cpu.cfs_quota_us", "150000", false}, {"cpu.shares", "334", true}}},
-		{2, controllerPids, []setting{{"pids.max", "112", false}}},
+		{2, controllerPids, []setting{{"pids.max", "114", false}}},
 		{2, controllerMemory, []setting{{"memory.max", "1073741824", false}, {"memory.swap.max", "0", true}, {"memory.oom.group", "1", false}}},
 		{2, controllerCPU, []setting{{"cpu.max", "150000 100000", false}, {"cpu.weight", "32", true}}},
 	} {
