@@ -144,7 +144,8 @@ func TestShellAheadIsLikeAnyOther(t *testing.T) {
 			spec := bashSpec(t, startedAhead)
 			n.reserve.drop()
 			_, out := doRun(t, n, spec, "")
-			if started {
+			// Whatever else changes on the host, as by tests of other packages, has a run start its own.
+			for try := 0; started && out == "" && try < 5; try++ {
 				_, out = doAhead(t, n, spec, spec)
 			}
 			if (out == "ahead\n") != started {
