@@ -33,11 +33,11 @@ func TestAwait(t *testing.T) {
 	}{
 		{"nothing goes on", func() {}, 0, nil},
 		{"nothing goes on, and the processors are busy", func() { busyFor(time.Minute) }, 0, nil},
-		{"something goes on and has the processors", func() { busyFor(300 * time.Millisecond); Begin() }, 300 * time.Millisecond, nil},
+		{"something goes on and has the processors", func() { busyFor(300 * time.Millisecond); time.AfterFunc(time.Second, Begin()) }, 300 * time.Millisecond, nil},
 		{"it ends", func() { busyFor(time.Minute); time.AfterFunc(200*time.Millisecond, Begin()) }, 200 * time.Millisecond, nil},
-		{"it has them for long", func() { busyFor(time.Minute); Begin() }, patience, nil},
-		{"it has had them for long", func() { busyFor(time.Minute); Begin(); time.Sleep(2 * patience) }, 0, nil},
-		{"something else ends meanwhile", func() { busyFor(time.Minute); Begin(); time.Sleep(2 * patience); Begin()() }, young, nil},
+		{"it has them for long", func() { busyFor(time.Minute); time.AfterFunc(2*patience, Begin()) }, patience, nil},
+		{"it has had them for long", func() { busyFor(time.Minute); time.AfterFunc(3*patience, Begin()); time.Sleep(2 * patience) }, 0, nil},
+		{"something else ends meanwhile", func() { busyFor(time.Minute); time.AfterFunc(3*patience, Begin()); time.Sleep(2 * patience); Begin()() }, young, nil},
 		{"something has ended", func() { Begin()() }, answer, nil},
 		{"something begins", func() { time.AfterFunc(answer, Begin()) }, young, nil},
 		{"something goes on for long", func() { time.AfterFunc(time.Second, Begin()) }, young, nil},
@@ -69,6 +69,11 @@ func TestAwait(t *testing.T) {
 					t.Errorf("waited %v, want %v", got, test.want)
 				}
 				time.Sleep(2 * time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				if going != 0 || fresh != 0 {
+					t.Errorf("%d things go on, %d of them fresh", going, fresh)
+				}
 			})
 		})
 	}
