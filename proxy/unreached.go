@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -16,7 +17,11 @@ type UnreachedError struct {
 
 // Error implements error.
 func (e *UnreachedError) Error() string {
-	return fmt.Sprintf("%s could not be reached: %v", net.JoinHostPort(e.Host, strconv.Itoa(e.Port)), e.Err)
+	why := e.Err.Error()
+	if lookup := new(net.DNSError); errors.As(e.Err, &lookup) {
+		why = lookup.Err // which name was asked for is known, and which server of the host's was asked is the host's matter
+	}
+	return fmt.Sprintf("%s could not be reached: %s", net.JoinHostPort(e.Host, strconv.Itoa(e.Port)), why)
 }
 
 // Unwrap gives the network's word.

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +16,9 @@ import (
 func TestUnreached(t *testing.T) {
 	c := local("dead.test", "there.test")
 	c.Allow = append(c.Allow, "nowhere.test")
-	s := serve(t, c, func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no such name here") })
+	s := serve(t, c, func(context.Context, string) ([]netip.Addr, error) {
+		return nil, &net.DNSError{Err: "no such name here", Name: "nowhere.test.", Server: "192.0.2.53:53"}
+	})
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,8 +42,8 @@ func TestUnreached(t *testing.T) {
 	if len(got) != 2 || got[0].Host != "dead.test" || got[0].Port != dead || got[1].Host != "nowhere.test" || got[1].Port != 443 {
 		t.Fatalf("%+v", got)
 	}
-	for i, want := range []string{"connection refused", "nowhere.test:443 could not be reached: no such name here"} {
-		if text := got[i].Error(); !strings.Contains(text, want) {
+	for i, want := range []string{"connection refused", "nowhere.test:443 could not be reached: no such name here\n"} {
+		if text := got[i].Error() + "\n"; !strings.Contains(text, want) {
 			t.Errorf("%s, want %q", text, want)
 		}
 	}

@@ -108,4 +108,7 @@ type Exit struct {
 	// Torn is true if a directory of an overlay that the run renamed could be neither renamed nor left as it
 	// was: parts of it are under each name. The layer must not be used.
 	Torn bool
+	// Unrouted is true if something in the run wanted to reach an address, or the name of a host, to which no route of its
+	// network leads: with [NetworkNone] anything but its own loopback. The kernel has counted it (OutNoRoutes).
+	Unrouted bool
 }

@@ -112,12 +112,13 @@ type scratchUse struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// findings are what init has seen of the run's limits: what no cgroup holds or reports.
+// findings are what init has seen of the run's limits, which no cgroup holds or reports, and of its network.
 type findings struct {
 	Scratch   int64 `json:"scratch,omitempty"`   // bytes of the private tmpfs at the end
 	Memory    bool  `json:"memory,omitempty"`    // the run was beyond its limit and was ended
 	Floor     bool  `json:"floor,omitempty"`     // the host had little memory left, and the run was ended
 	Processes bool  `json:"processes,omitempty"` // the run had all the processes that it may have
+	Unrouted  bool  `json:"unrouted,omitempty"`  // see Exit
 }
 
 func (f *failure) setupError() *SetupError {

@@ -166,8 +166,9 @@ func (p *process) tellScratch(bytes int64) {
 	}
 }
 
-// seen adds what init has seen of the run's limits to what the cgroup has counted.
+// seen adds what init has seen of the run to what the cgroup has counted.
 func (e *Exit) seen(f findings) {
+	e.Unrouted = f.Unrouted
 	switch {
 	case e.LimitEnded:
 	case f.Memory || f.Floor:

@@ -34,7 +34,7 @@ func TestResolverFile(t *testing.T) {
 			if hostHas := strings.Contains(form.name, "absent") || strings.Contains(form.name, "dangling"); strings.HasPrefix(got[0], "nameserver 192.0.2.1") == hostHas {
 				t.Errorf("control: the host's is %q", got[0])
 			}
-			if want := "regular file\n# This run has no name server: its network is closed.\nfound 0\n"; got[1] != want {
+			if want := "regular file\n# The network of this run is closed: no route leads to its name server.\nfound 0\n"; got[1] != want {
 				t.Errorf("a run has %q, want %q", got[1], want)
 			}
 		})

@@ -18,6 +18,8 @@ import (
 //   - what the private tmpfs holds, which is told to the server: together with the layers it counts for
 //     limits.disk.
 //
+// At the end it says beside them whether the run wanted to go where its network does not lead.
+//
 // What it doesn't see: memory that comes and goes between two looks, shared memory that is mapped by nobody
 // at the time and has no descriptor in a process's table, and buffers of the kernel, as those of sockets.
 // That is what the floor of the host's memory is for.
@@ -26,6 +28,7 @@ type watch struct {
 	nproc   int    // what RLIMIT_NPROC is set to for the run; 0: nothing to see
 	floor   int64  // of the host's available memory
 	meter   *memoryMeter
+	routes  routes
 	control *os.File
 	begun   chan struct{}
 
@@ -57,7 +60,7 @@ func newWatch(control *os.File) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{control: control, begun: make(chan struct{})}
+	w := &watch{control: control, routes: openRoutes(), begun: make(chan struct{})}
 	if w.meter, err = newMemoryMeter(scratch.file()); err != nil {
 		return nil, setupError("open", "/proc", err)
 	}
@@ -109,6 +112,7 @@ func (w *watch) loop() {
 func (w *watch) finish() findings {
 	w.mu.Lock() // and never unlocked
 	w.look()
+	w.found.Unrouted = w.routes.missed()
 	return w.found
 }
 

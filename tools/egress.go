@@ -32,6 +32,10 @@ func (w *WorkspaceRunner) egress() (_ *egress, fault string) {
 	return &egress{gateway: gateway, ports: w.ports}, ""
 }
 
+// networkClosed is for a run without a way out that looked for one.
+const networkClosed = `the network is closed (network.mode is "deny"), and the run wanted to reach an address or a name outside; ` +
+	"only the user can open it, in a terminal: airlock allow HOST"
+
 // firstEgressPort and its followers are given to no program by the kernel itself (ip_local_port_range ends
 // at 60999), so that a program that binds the port it is configured for finds it free.
 const firstEgressPort = 61000
@@ -64,6 +68,9 @@ func (e *egress) close(r *Result) {
 	}
 	if entry := toAllow(denied); entry != "" {
 		r.Notes = append(r.Notes, "only the user can open the network, in a terminal: airlock allow "+entry)
+	}
+	if note := notReached(e.session.Unreached()); note != "" {
+		r.Notes = append(r.Notes, note)
 	}
 	if more > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("the network refused %d further destinations", more))
@@ -134,6 +141,22 @@ func (e *egress) environ() []string {
 // maxNamed is how many destinations the text names for one reason. The structure has all of them: else a run that asks for
 // names without end would fill the text with them.
 const maxNamed = 10
+
+// notReached is the note on what was allowed and never reached; "" for nothing.
+func notReached(unreached []proxy.UnreachedError) string {
+	if len(unreached) == 0 {
+		return ""
+	}
+	named, more := unreached, ""
+	if len(named) > maxNamed {
+		named, more = named[:maxNamed], fmt.Sprintf(", and %d more", len(named)-maxNamed)
+	}
+	parts := make([]string, len(named))
+	for i, u := range named {
+		parts[i] = oneLine(u.Error())
+	}
+	return "the network allows it, but " + strings.Join(parts, "; ") + more
+}
 
 // networkLine says what was refused, with the reasons, for the text of a result.
 func networkLine(refusals []proxy.DeniedError) string {

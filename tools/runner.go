@@ -332,6 +332,9 @@ func (w *WorkspaceRunner) execute(ctx context.Context, id string, r Request, lay
 		return startFailed(err, r), err
 	}
 	result = ended(exit)
+	if exit.Unrouted && way == nil && why == "" {
+		result.Notes = append(result.Notes, networkClosed)
+	}
 	scratch.measureCache(context.WithoutCancel(ctx), &result)
 	if exit.LimitEnded && w.backend.Held()[exit.Limit] == sandbox.Watched {
 		result.Notes = append(result.Notes, fmt.Sprintf("limits.%s is watched on this host and not held: the run had a little more before it was ended", exit.Limit))
