@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"airlock/internal/procfile"
 )
 
 const opNamespaces = "create namespaces"
@@ -30,7 +32,7 @@ func (n *Native) launch(ctx context.Context, spec Spec, stdio Stdio) (_ Process,
 			n.reserve.left()
 		}
 	}()
-	steps := plan(withoutSockets(spec, os.ReadFile))
+	steps := plan(withoutSockets(spec, procfile.Read))
 	recipe, own := recipeOf(spec, steps)
 	s, left := n.reserve.take(ctx, recipe, steps)
 	if s != nil {

@@ -28,6 +28,9 @@ func withoutSockets(s Spec, read func(string) ([]byte, error)) Spec {
 	var hostMounts []hostMount
 	var masks []Mount
 	for _, socket := range boundSockets(string(sockets)) {
+		if strings.HasPrefix(socket, "/proc/self/fd/") {
+			continue // a number of whoever bound it, as airlock itself does: it says nothing to anyone else
+		}
 		dir, _, err := FollowLinks(path.Dir(socket))
 		if err != nil {
 			continue // unlinked, or bound in another mount namespace

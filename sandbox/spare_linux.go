@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +18,7 @@ type spare struct {
 	recipe
 	*blank
 	group *cgroup // nil if there is none
-	shown []identity
+	shown shown
 }
 
 // recipe is what a spare is made by.
@@ -62,7 +63,7 @@ func (s *spare) fresh() bool {
 	// Init says nothing before it has its config.
 	fds := []unix.PollFd{{Fd: fdOf(s.pipes.control), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
-	return n == 0 && err == nil && !s.mounts.changed() && unchanged(s.shown)
+	return n == 0 && err == nil && !s.mounts.changed() && s.shown.unchanged()
 }
 
 // fdOf is a file's descriptor, which stays as non-blocking as it is.
@@ -82,45 +83,13 @@ func (s *spare) discard() {
 	}
 }
 
-// identity is what was found at a path: 0, 0 for nothing. A bind shows what was there when it was made, whatever comes to be
-// there later.
-type identity struct {
-	path     string
-	dev, ino uint64
-}
-
-func identityAt(path string) identity {
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return identity{path: path}
-	}
-	return identity{path, uint64(st.Dev), st.Ino}
-}
-
-// shownBy is what the binds among steps find now.
-func shownBy(steps []step) (shown []identity) {
-	for _, st := range steps {
-		if st.Do == doBind {
-			shown = append(shown, identityAt(string(st.Source)))
-		}
-	}
-	return shown
-}
-
-func unchanged(shown []identity) bool {
-	return !slices.ContainsFunc(shown, func(i identity) bool { return i != identityAt(i.path) })
-}
-
 // spares numbers the cgroups of spares.
 var spares atomic.Int64
 
 // newSpare makes the sandbox of a run, but for what is the run's own. The end of ctx ends it. A *SetupError says why it
 // can't be had.
 func (n *Native) newSpare(ctx context.Context, by recipe) (_ *spare, err error) {
-	s := &spare{recipe: by, shown: shownBy(by.base.Steps)} // before init looks
-	if shell := by.base.Shell; shell != nil {
-		s.shown = append(s.shown, identityAt(string(shell.Path)))
-	}
+	s := &spare{recipe: by, shown: shownBy(by.base, time.Now())} // before init looks
 	defer func() {
 		if err != nil {
 			s.discard()
