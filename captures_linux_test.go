@@ -248,7 +248,7 @@ func TestCaptures(t *testing.T) {
 	checkCaptures(t, "envs", func(s *screen) string {
 		none := s.command("envs")
 		s.packages()
-		return none + s.command("envs")
+		return none + s.command("envs") + s.command("envs", "remove", "numpy") + s.command("envs", "remove", "default") + s.command("envs")
 	})
 	checkCaptures(t, "faults", func(s *screen) string {
 		s.write("home/.config/airlock/config.toml", "[sandbox]\nread = [\"data\"]\n\n[netwrok]\nallow = [\"pypi.org\"]\n")

@@ -57,7 +57,7 @@ func wordsOf(c command) []string {
 	case "completion":
 		return []string{"bash", "zsh", "fish"}
 	case "envs":
-		return []string{"revoke"}
+		return []string{"remove", "revoke"}
 	case "help":
 		return commandNames()
 	}

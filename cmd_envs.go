@@ -10,18 +10,22 @@ import (
 	"strings"
 
 	"airlock/envs"
+	"airlock/internal/filelock"
 	"airlock/internal/units"
 )
 
 func envsCommand() command {
 	c := command{
 		name:    "envs",
-		args:    "[--json | revoke GRANT]",
+		args:    "[--json | remove NAME | revoke GRANT]",
 		summary: "the environments with their packages, and the standing grants",
 		help: `Lists the named environments, what each holds, and what you allowed with "always".
-A grant that is revoked permits nothing any more; what was installed stays.
+A grant that is revoked permits nothing any more; what was installed stays. An environment
+that is removed is empty from the next run on, in all conversations, and its grants are
+revoked. What it was made of airlock keeps for some time, unless airlock clean frees it.
 
     airlock envs
+    airlock envs remove default
     airlock envs revoke 7f3a09c1
 
 Flags:
@@ -41,8 +45,10 @@ Flags:
 			return usageError(a, c, "--json is for the list")
 		case flags.NArg() == 0:
 			return withStore(a, func(s *envs.Store) error { return printEnvironments(a.stdout, a.paint(), a.columns(), s) })
+		case flags.NArg() == 2 && flags.Arg(0) == "remove":
+			return withStore(a, func(s *envs.Store) error { return removeEnvironment(ctx, a.stdout, s, flags.Arg(1)) })
 		case flags.Arg(0) != "revoke" || flags.NArg() != 2:
-			return usageError(a, c, "takes nothing, or revoke and the id of a grant")
+			return usageError(a, c, "takes nothing, or remove and the name of an environment, or revoke and the id of a grant")
 		}
 		return withStore(a, func(s *envs.Store) error {
 			err := s.Revoke(ctx, flags.Arg(1))
@@ -56,6 +62,26 @@ Flags:
 		})
 	}
 	return c
+}
+
+// removeEnvironment says what is gone, so that whoever wants it back knows what to ask for.
+func removeEnvironment(ctx context.Context, w io.Writer, s *envs.Store, name string) error {
+	removed, err := s.Remove(ctx, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &fault{Msg: "there is no environment " + tomlText(name), Hint: "`airlock envs` lists them"}
+	case errors.Is(err, filelock.ErrHeld):
+		return &fault{Msg: "something is being installed into the environment " + tomlText(name), Hint: "try again when that has ended; `airlock ps` lists what goes on"}
+	case err != nil:
+		return err
+	}
+	for _, e := range removed.Environments {
+		fmt.Fprintf(w, "Removed %s for %s. They were asked for as: %s\n", units.Counted(len(e.Packages), "package"), printable(e.Python), printable(strings.Join(e.Roots, ", ")))
+	}
+	if n := len(removed.Grants); n > 0 {
+		fmt.Fprintf(w, "Revoked %s for it.\n", units.Counted(n, "grant"))
+	}
+	return nil
 }
 
 // printEnvironments writes a line an environment, with its packages below, and then the grants. All of it

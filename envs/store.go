@@ -87,12 +87,12 @@ func (s *Store) allEnvironments() ([]Environment, error) {
 	return append(all, ofR...), errors.Join(err, errR)
 }
 
-// Environments lists the named environments, those of Python packages first.
+// Environments lists the named environments that have packages, those of Python first.
 func (s *Store) Environments() ([]Environment, error) {
 	all, err := s.allEnvironments()
 	var named []Environment
 	for _, e := range all {
-		if e.Name != baseName {
+		if e.Name != baseName && len(e.Packages) > 0 {
 			named = append(named, e)
 		}
 	}

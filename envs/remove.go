@@ -1,0 +1,71 @@
+package envs
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"airlock/internal/filelock"
+)
+
+// Removed is what [Store.Remove] took away.
+type Removed struct {
+	Environments []Environment // what each language's had
+	Grants       []Grant
+}
+
+// Remove empties a named environment, of both languages, and revokes the grants for it: whoever makes one of that name anew asks
+// anew. Runs that have it go on with what they began with; the layers are garbage. The error is [fs.ErrNotExist] where there is
+// no such environment and no grant for one, and [filelock.ErrHeld] while something is being installed into it.
+func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
+	var r Removed
+	if err := CheckName(name); err != nil {
+		return r, err
+	}
+	for _, language := range []string{LanguagePython, LanguageR} {
+		file := s.environmentFile(language, name)
+		held, err := filelock.Try(strings.TrimSuffix(file, ".json")+".lock", filelock.Alone)
+		if err != nil {
+			return r, err
+		}
+		defer held.Unlock()
+	}
+	all, err := s.lock(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer all.Unlock()
+	grants, err := s.Grants()
+	if err != nil {
+		return r, err
+	}
+	for _, g := range grants {
+		if g.Environment == name {
+			if err := os.Remove(s.path("grants", g.ID+".json")); err != nil {
+				return r, err
+			}
+			r.Grants = append(r.Grants, g)
+		}
+	}
+	for _, language := range []string{LanguagePython, LanguageR} {
+		e, err := s.EnvironmentOf(language, name)
+		if err != nil {
+			return r, err
+		}
+		if len(e.Packages) == 0 {
+			continue
+		}
+		// The document stays, so that the generation goes on: who planned for what was there must not take what comes for it.
+		empty := Environment{Name: e.Name, Language: e.Language, Generation: e.Generation + 1}
+		if err := writeDocument(s.environmentFile(language, name), &empty); err != nil {
+			return r, err
+		}
+		r.Environments = append(r.Environments, e)
+	}
+	if len(r.Environments)+len(r.Grants) == 0 {
+		return r, fmt.Errorf("the environment %q: %w", name, fs.ErrNotExist)
+	}
+	return r, nil
+}
