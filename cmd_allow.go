@@ -98,6 +98,11 @@ func allow(s setup, entries []string, out io.Writer, terminal func() (io.ReadWri
 	for _, entry := range missing {
 		fmt.Fprintf(&b, "    %s\n", tomlText(entry))
 	}
+	if s.user.Network.Mode == "deny" {
+		for _, entry := range s.user.Network.Allow {
+			fmt.Fprintf(&b, "    %s, which network.allow has already\n", tomlText(entry))
+		}
+	}
 	for _, reason := range stillRefused(s.user.Network, missing) {
 		fmt.Fprintf(&b, "\nThis alone does not open it: %s.\n", reason)
 	}

@@ -43,7 +43,7 @@ func TestAllow(t *testing.T) {
 		{"private, named", "[network]\nprivate = [\"10.0.0.0/8\"]\n", "no\n", []string{"10.0.0.1"}, "[network]\nprivate = [\"10.0.0.0/8\"]\n", "", "nothing was changed: the answer was not yes", "\"10.0.0.1\"\n\nUntil now"},
 		{"no", "", "maybe\n", []string{"a.test"}, "", "", "nothing was changed: the answer was not yes", `"a.test"`},
 		{"covered", "[network]\nmode = \"allowlist\"\nallow = [\"*.test\"]\n", "", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"*.test\"]\n", "covers that already", "", ""},
-		{"listed, and closed", "[network]\nallow = [\"a.test\"]\n", "yes\n", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n", "Written to", "", "becomes"},
+		{"listed, and closed", "[network]\nallow = [\"a.test\"]\n", "yes\n", []string{"a.test"}, "[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n", "Written to", "", "\n    \"a.test\", which network.allow has already\n\nUntil now"},
 		{"open", "[network]\nmode = \"allow\"\n", "", []string{"a.test"}, "[network]\nmode = \"allow\"\n", "every public address", "", ""},
 		{"denied", "[network]\ndeny = [\"a.test\"]\n", "", []string{"a.test"}, "[network]\ndeny = [\"a.test\"]\n", "", `network.deny: refuses "a.test", and wins over network.allow`, ""},
 		{"by hand", "network = {mode = \"allowlist\"}\n", "", []string{"a.test"}, "network = {mode = \"allowlist\"}\n", "", "FILE: the file is written in a form that is changed by hand only", ""},
@@ -91,7 +91,7 @@ func TestNetworkIsReadAgain(t *testing.T) {
 	s, file := allowSetup(t, "[network]\nmode = \"allowlist\"\nallow = [\"a.test\"]\n")
 	n := s.newNetwork(opened{settings: s.user})
 	told := 0
-	n.tell(func() { told++ })
+	n.tell(func(settings) { told++ })
 	allows := func(host string) bool {
 		t.Helper()
 		g, err := n.current()

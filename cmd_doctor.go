@@ -77,6 +77,7 @@ type diagnosis struct {
 	Checks      []check           `json:"checks"`
 	Held        map[string]string `json:"limits"` // by limit, the mechanism; "watch" where none holds it but airlock looks; "" where nothing does
 	Waiting     []waitingRuns     `json:"waiting"`
+	Notes       []idleNote        `json:"notes"`                  // what is configured and has no effect
 	Root        bool              `json:"root,omitempty"`         // the server would be root's
 	RootRefused bool              `json:"root_refused,omitempty"` // and runs of root's own are refused, since nothing holds their processes
 }
@@ -205,7 +206,7 @@ const (
 func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
-	d := diagnosis{Backend: s.Sandbox.Backend, Checks: []check{}, Held: map[string]string{}}
+	d := diagnosis{Backend: s.Sandbox.Backend, Checks: []check{}, Held: map[string]string{}, Notes: s.notes()}
 	for _, c := range sandbox.Checks(ctx) {
 		d.Checks = append(d.Checks, check(c))
 	}
@@ -317,6 +318,12 @@ func (d diagnosis) print(w io.Writer, p paint, columns int) error {
 	}
 	if d.RootRefused && d.Possible {
 		b.WriteString("Runs in a workspace of root's own are refused, since nothing here holds limits.processes, and root of the host is not bound by the other means. Run airlock as another user, or give it a cgroup.\n")
+	}
+	if len(d.Notes) > 0 {
+		b.WriteString("\nConfiguration:\n")
+	}
+	for _, n := range d.Notes {
+		fmt.Fprintf(&b, "      %s\n      mend: %s\n", n.Text, n.Mend)
 	}
 	if len(d.Waiting) > 0 {
 		b.WriteString("\nWaiting for review:\n")

@@ -64,6 +64,10 @@ func (o opened) projectState() string {
 func printPolicy(w io.Writer, o opened) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# in %s; project policy: %s\n", tomlText(o.dir), o.projectState())
+	for _, f := range o.settings.idle() {
+		text := tomlText(f.withHint())
+		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(text[1:len(text)-1], `\"`, `"`))
+	}
 	section := ""
 	for _, key := range configKeys() {
 		i := strings.LastIndexByte(key.name, '.')
@@ -103,10 +107,11 @@ func printPolicyJSON(w io.Writer, o opened) error {
 		From  []origin `json:"from"`
 	}
 	document := struct {
-		Workspace     string  `json:"workspace"`
-		ProjectPolicy string  `json:"project_policy"`
-		Values        []value `json:"values"`
-	}{o.dir, o.projectState(), nil}
+		Workspace     string     `json:"workspace"`
+		ProjectPolicy string     `json:"project_policy"`
+		Values        []value    `json:"values"`
+		Notes         []idleNote `json:"notes"`
+	}{o.dir, o.projectState(), nil, o.settings.notes()}
 	for _, key := range configKeys() {
 		v := key.get(&o.settings.Config)
 		if rv := reflect.ValueOf(v); rv.Kind() == reflect.Slice && rv.IsNil() {

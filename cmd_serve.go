@@ -80,7 +80,7 @@ func commandFirst(a app, named command, args, rest []string) int {
 func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 	// A workspace that is named is opened now, so that what is wrong with it or with its policy is said
 	// before the client is told anything. Else the client's roots decide, at the first call.
-	settings := s.user
+	inForce := s.user
 	var ahead atomic.Pointer[backendAhead] // taken by whoever opens the workspace
 	defer func() {
 		if err := errors.Join(ahead.Swap(nil).close(), s.chooser.close()); err != nil {
@@ -93,12 +93,14 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			printError(a.stderr, err)
 			return exitUsage
 		}
-		settings = o.settings
+		inForce = o.settings
 		if uid, gid, err := runAs(o.dir); err == nil { // else openRunner says what is wrong
-			ahead.Store(settings.backendAhead(s.chooser.open, uid, gid))
+			ahead.Store(inForce.backendAhead(s.chooser.open, uid, gid))
 		}
 		log.Info("serving", "workspace", o.dir, "project policy", o.projectState())
 	}
+	idle := &idleLog{log: log}
+	idle.say(inForce)
 	// A client that is gone must not end the process before its runs are discarded.
 	signal.Ignore(syscall.SIGPIPE)
 	kept := outputs{state: s.places.state}
@@ -110,13 +112,13 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			log.Warn("the output of runs could not be removed", "err", err)
 		}
 	}()
-	policy := settings.describe()
-	policy.Isolation = settings.isolation(s.chooser.choose)
+	policy := inForce.describe()
+	policy.Isolation = inForce.isolation(s.chooser.choose)
 	runs := &conversation{}
 	runs.Server = tools.New(tools.Options{
 		Version:    version(),
 		Policy:     policy,
-		Tools:      settings.Tools,
+		Tools:      inForce.Tools,
 		AskRoots:   s.workspace == "",
 		OpenAhead:  s.workspace != "",
 		Log:        log,
@@ -142,7 +144,9 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 				return nil, forModel(err)
 			}
 			runner.Prepare()
-			o.network.tell(func() {
+			idle.say(o.settings)
+			o.network.tell(func(s settings) {
+				idle.say(s)
 				runs.Notice("the user's configuration was changed: its [network] is in force from this run on")
 			})
 			runs.opened(o.dir)

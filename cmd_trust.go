@@ -68,7 +68,8 @@ func trust(s setup, out io.Writer, terminal func() (io.ReadWriteCloser, error)) 
 		return err
 	}
 	// What could not come into force need not be asked about.
-	if _, err := s.user.apply(changes); err != nil {
+	inForce, err := s.user.apply(changes)
+	if err != nil {
 		return err
 	}
 	wider := false
@@ -86,7 +87,7 @@ func trust(s setup, out io.Writer, terminal func() (io.ReadWriteCloser, error)) 
 		fmt.Fprintf(out, "%s in %s is trusted as it is now already.\n", policyName, tomlText(dir))
 		return nil
 	}
-	yes, err := ask(terminal, dir, changes)
+	yes, err := ask(terminal, dir, changes, inForce.idle())
 	if err != nil {
 		return err
 	}
@@ -103,8 +104,8 @@ func trust(s setup, out io.Writer, terminal func() (io.ReadWriteCloser, error)) 
 	return nil
 }
 
-// ask shows the changes and reads the answer.
-func ask(terminal func() (io.ReadWriteCloser, error), dir string, changes []change) (bool, error) {
+// ask shows the changes, and what would have no effect all the same, and reads the answer.
+func ask(terminal func() (io.ReadWriteCloser, error), dir string, changes []change, idle []*fault) (bool, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s in %s would change:\n\n", policyName, tomlText(dir))
 	for _, c := range changes {
@@ -113,6 +114,9 @@ func ask(terminal func() (io.ReadWriteCloser, error), dir string, changes []chan
 			mark = "  WIDENS  "
 		}
 		fmt.Fprintf(&b, "%s%s\n            from  %s\n            to    %s\n", mark, c.key.name, tomlValue(c.from), tomlValue(c.to))
+	}
+	for _, f := range idle {
+		b.WriteString("\n" + f.withHint() + "\n")
 	}
 	b.WriteString("\nAnyone who could write in this directory could have written this.\nTrust it as it is now? Type yes: ")
 	return confirm(terminal, b.String(), "run `airlock trust` in a terminal of yours; only a person can accept a project policy")

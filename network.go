@@ -15,7 +15,7 @@ type network struct {
 	decide func() (settings, error)        // the settings in force with it
 
 	mu      sync.Mutex
-	changed func() // if not nil, is told that a changed file came into force
+	changed func(settings) // if not nil, is told that a changed file came into force, with what is in force then
 	known   bool
 	text    []byte // of the file that gateway was made by
 	gateway *proxy.Gateway
@@ -38,7 +38,7 @@ func (s setup) newNetwork(o opened) *network {
 }
 
 // tell has changed called whenever a changed file came into force.
-func (n *network) tell(changed func()) {
+func (n *network) tell(changed func(settings)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changed = changed
@@ -58,20 +58,22 @@ func (n *network) current() (*proxy.Gateway, error) {
 	}
 	again := n.known
 	n.known, n.text = true, text
-	n.gateway, n.err = n.make()
+	var s settings
+	s, n.gateway, n.err = n.make()
 	if again && n.err == nil && n.changed != nil {
-		n.changed() // where there is an error, the run's result says so
+		n.changed(s) // where there is an error, the run's result says so
 	}
 	return n.gateway, n.err
 }
 
-func (n *network) make() (*proxy.Gateway, error) {
+func (n *network) make() (settings, *proxy.Gateway, error) {
 	s, err := n.decide()
 	if err != nil {
-		return nil, forModel(err)
+		return s, nil, forModel(err)
 	}
 	if s.Network.Mode == "deny" {
-		return nil, nil
+		return s, nil, nil
 	}
-	return proxy.NewGateway(s.Network, nil)
+	gateway, err := proxy.NewGateway(s.Network, nil)
+	return s, gateway, err
 }

@@ -55,6 +55,9 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 		return nil, errors.Join(err, options.Backend.Close())
 	}
 	var notes []string
+	for _, f := range o.settings.idle() {
+		notes = append(notes, "Tell the user: "+f.withHint()+".")
+	}
 	if options.Cache, err = o.cache(p, &view, system.Account); err != nil {
 		notes = append(notes, "Runs have no cache that lasts here: "+err.Error()+".")
 	}
