@@ -99,6 +99,11 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 		}
 		log.Info("serving", "workspace", o.dir, "project policy", o.projectState())
 	}
+	if s.workspace == "" {
+		if err := s.faultHere(); err != nil {
+			log.Warn("no run is possible in the working directory, which is the workspace if the client names none", "err", forModel(err))
+		}
+	}
 	idle := &idleLog{log: log}
 	idle.say(inForce)
 	// A client that is gone must not end the process before its runs are discarded.
@@ -166,6 +171,20 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// faultHere is what is wrong with the project's policy in the working directory, if that can be a workspace at all: whoever
+// starts a server without naming one need not wait for the first call to learn it.
+func (s setup) faultHere() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	if _, err := s.rules.open(dir); err != nil {
+		return nil // the client has to name another one, and many do
+	}
+	_, err = s.open(dir)
+	return err
 }
 
 // isTerminal says whether a person may be typing at f: a character device that isn't the null device.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
+	"unicode"
 
 	"airlock/internal/untrusted"
 )
@@ -123,7 +125,7 @@ func (s settings) under(p *projectPolicy, trusted bool) (settings, error) {
 			if c.widens != "" {
 				faults = append(faults, &fault{
 					Where: c.origin.String(), Key: c.key.name, Msg: c.widens + "; a project policy may only narrow" + since,
-					Hint: "read the file, then `airlock trust` accepts it as it is now; or remove the key",
+					Hint: "read the file, then `" + p.trustCommand() + "` accepts it as it is now; or remove the key",
 				})
 			}
 		}
@@ -155,6 +157,14 @@ func (s settings) apply(changes []change) (settings, error) {
 		s.origins["limits.timeout"] = from
 	}
 	return s, s.check()
+}
+
+// trustCommand names the workspace: who reads of it in a client, or from a model, is in no directory.
+func (p *projectPolicy) trustCommand() string {
+	if strings.ContainsFunc(p.workspace, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "airlock trust" // whatever is printed there should not act on the terminal
+	}
+	return "airlock trust --workspace " + shellWord(p.workspace)
 }
 
 func isPolicy(from []origin) bool {
