@@ -242,6 +242,9 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 		}
 		err = errors.Join(err, backend.Close())
 	}
+	if err == nil {
+		_, err = s.shown()
+	}
 	if err == nil && s.Limits.Enforce == "strict" {
 		err = refusedByStrict(d.Held)
 	}

@@ -200,16 +200,29 @@ func (s settings) describe() tools.Policy {
 	}
 }
 
-// view is what every run of the workspace sees of the host, and its environment.
-func (o opened) view(p places, system *sandbox.System, environ []string) (tools.View, error) {
-	mounts := slices.Clone(system.Mounts)
-	for _, path := range o.settings.Sandbox.Read {
+// shown are the mounts of what sandbox.read names.
+func (s settings) shown() (mounts []sandbox.Mount, err error) {
+	for _, path := range s.Sandbox.Read {
 		shown, err := sandbox.Show(path)
 		if err != nil {
-			return tools.View{}, o.settings.attribute(errors.New("sandbox.read: " + err.Error()))
+			err := s.attribute(errors.New("sandbox.read: " + err.Error()))
+			if f := new(fault); errors.As(err, &f) {
+				f.Hint = "what runs are to read has to be there; make it, or take it off the list"
+			}
+			return nil, err
 		}
 		mounts = append(mounts, shown...)
 	}
+	return mounts, nil
+}
+
+// view is what every run of the workspace sees of the host, and its environment.
+func (o opened) view(p places, system *sandbox.System, environ []string) (tools.View, error) {
+	shown, err := o.settings.shown()
+	if err != nil {
+		return tools.View{}, err
+	}
+	mounts := slices.Concat(system.Mounts, shown)
 	// The links that lead to the workspace are there too, so that a path that a client knows it by works.
 	_, links, err := sandbox.FollowLinks(o.alias)
 	if err != nil {
