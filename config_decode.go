@@ -190,7 +190,9 @@ func (d document) parseFault(err error) error {
 	if !errors.As(err, &parse) {
 		return &fault{Where: d.origin.String(), Msg: d.quoting(err.Error(), "is not valid TOML")}
 	}
-	f := &fault{Where: d.at(parse.Position.Line).String()}
+	// The decoder's own line is that of what it met in the end, and with "\r\n" not always that.
+	line := d.lineAt(parse.Position.Start)
+	f := &fault{Where: d.at(line).String()}
 	if key, known := findKey(parse.LastKey); known {
 		f.Key = parse.LastKey
 		if key.isText() && d.only == "" && strings.HasPrefix(parse.Message, "expected value but found") {
@@ -200,6 +202,11 @@ func (d document) parseFault(err error) error {
 		f.Key = shownKey(strings.Split(parse.LastKey, "."))
 	}
 	f.Msg = d.quoting(parse.Message, "is not valid TOML, or not a value that this key takes")
+	if open, found := unclosed(d.text, parse.Position.Start); found && d.only == "" {
+		line, f.Hint = open.line, ""
+		f.Where, f.Msg = d.at(line).String(), open.String()
+	}
+	f.Line = d.quoted(line, f.Key)
 	return f
 }
 

@@ -15,7 +15,7 @@ func tooDeep(text []byte) (line int) {
 	for i := 0; i < len(text); {
 		switch c := text[i]; c {
 		case '"', '\'':
-			n := stringLength(text[i:], c)
+			n, _ := stringLength(text[i:], c)
 			line += bytes.Count(text[i:i+n], []byte("\n"))
 			i += n
 			continue
@@ -45,9 +45,9 @@ func tooDeep(text []byte) (line int) {
 	return 0
 }
 
-// stringLength returns how many bytes the string at the beginning of text takes, with its quotes. One
-// that is not closed ends with its line, or with the text if it may go over several lines.
-func stringLength(text []byte, quote byte) int {
+// stringLength returns how many bytes the string at the beginning of text takes, with its quotes, and whether it is closed. One
+// that is not ends with its line, or with the text if it may go over several lines.
+func stringLength(text []byte, quote byte) (n int, closed bool) {
 	three := bytes.Repeat([]byte{quote}, 3)
 	long := bytes.HasPrefix(text, three)
 	i := 1
@@ -59,17 +59,17 @@ func stringLength(text []byte, quote byte) int {
 		case text[i] == '\\' && quote == '"':
 			i++ // and what is escaped
 		case text[i] == '\n' && !long:
-			return i
+			return i, false
 		case text[i] == quote && !long:
-			return i + 1
+			return i + 1, true
 		case long && bytes.HasPrefix(text[i:], three):
 			i += 3
 			for n := 0; n < 2 && i < len(text) && text[i] == quote; n++ {
 				i++ // one or two quotes may stand before the closing three
 			}
-			return i
+			return i, true
 		}
 		i++
 	}
-	return len(text)
+	return len(text), false
 }

@@ -268,6 +268,10 @@ func FuzzDecode(f *testing.F) {
 					if !strings.HasPrefix(one.Error(), "FILE") || len(one.Error()) > 1000 && secret {
 						t.Errorf("error %q", one)
 					}
+					var line int
+					if n, _ := fmt.Sscanf(one.Error(), "FILE:%d:", &line); n == 1 && (line < 1 || line > 1+strings.Count(strings.TrimSuffix(text, "\n"), "\n")) {
+						t.Errorf("error %q, of a file that has no such line", one)
+					}
 				}
 				continue
 			}

@@ -15,6 +15,7 @@ type fault struct {
 	Key   string // "limits.timeout"; "" if it isn't about one
 	Msg   string
 	Hint  string // the way out, on a line of its own; "" if Msg says it
+	Line  string // the line of the file that is meant, for a person only; "" if there is none to show
 }
 
 // Error gives place, key and message on one line; the hint stands apart in Hint.
@@ -29,10 +30,15 @@ func (f *fault) Error() string {
 	return text
 }
 
-// printError writes err for a person: each fault on a line, then the ways out, each once.
+// printError writes err for a person: each fault on a line, with the line of the file that it is about below it, then the ways out, each once.
 func printError(w io.Writer, err error) {
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		printLine(w, "airlock: "+line)
+	for _, one := range flatten(err) {
+		for line := range strings.SplitSeq(one.Error(), "\n") {
+			printLine(w, "airlock: "+line)
+		}
+		if f := new(fault); errors.As(one, &f) && f.Line != "" {
+			printLine(w, "    "+f.Line)
+		}
 	}
 	for _, hint := range hintsOf(err) {
 		printLine(w, "hint: "+hint)
