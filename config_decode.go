@@ -202,6 +202,9 @@ func (d document) parseFault(err error) error {
 		f.Key = shownKey(strings.Split(parse.LastKey, "."))
 	}
 	f.Msg = d.quoting(parse.Message, "is not valid TOML, or not a value that this key takes")
+	if m := valueFault().FindStringSubmatch(parse.Message); m != nil && d.secret {
+		f.Msg = "the value " + m[1]
+	}
 	if open, found := unclosed(d.text, parse.Position.Start); found && d.only == "" {
 		line, f.Hint = open.line, ""
 		f.Where, f.Msg = d.at(line).String(), open.String()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -69,6 +70,9 @@ func (p *projectPolicy) changes(user settings) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.wrong(d, user.home); err != nil {
+		return nil, err
+	}
 	var all []change
 	for _, key := range d.keys {
 		c := change{key: key, origin: p.doc.at(d.lines[key.name]), from: key.get(&user.Config)}
@@ -96,6 +100,40 @@ func (p *projectPolicy) changes(user settings) ([]change, error) {
 		all = append(all, c)
 	}
 	return all, nil
+}
+
+// wrong says which values of the policy no configuration takes, whatever else is in it. That is said before anybody is asked to trust
+// the policy, which would not make them good.
+func (p *projectPolicy) wrong(d decoded, home string) error {
+	var faults []error
+	for _, key := range d.keys {
+		s := settings{Config: Defaults(), origins: map[string][]origin{key.name: {p.doc.at(d.lines[key.name])}}}
+		key.set(&s.Config, key.fromHome(key.get(&d.config), home))
+		err := s.Config.Validate()
+		if err == nil {
+			continue
+		}
+		for _, one := range flatten(err) {
+			name, msg, _ := strings.Cut(one.Error(), ": ")
+			if element().ReplaceAllString(name, "") != key.name || namesKey(msg) {
+				continue // it is wrong beside another key, which is judged with the user's
+			}
+			one = s.attribute(one)
+			if _, may := narrowings[key.name]; !may {
+				one.(*fault).Msg += "; and a project may not set this key unless you trust it"
+			}
+			faults = append(faults, one)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// namesKey reports whether a text has the name of a key in it.
+func namesKey(text string) bool {
+	return slices.ContainsFunc(strings.Fields(text), func(word string) bool {
+		_, known := findKey(strings.Trim(word, ",;:"))
+		return known
+	})
 }
 
 // overrides reports whether the user set the key in a way that wins over a project's policy.
@@ -130,6 +168,12 @@ func (s settings) under(p *projectPolicy, trusted bool) (settings, error) {
 			}
 		}
 		if len(faults) > 0 {
+			if _, err := s.apply(changes); err != nil { // trust would be refused
+				for _, f := range faults {
+					f.(*fault).Hint = "mend or remove the keys"
+				}
+				faults = append(faults, err)
+			}
 			return settings{}, errors.Join(faults...)
 		}
 	}

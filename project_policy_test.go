@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,7 +55,6 @@ func TestNarrowing(t *testing.T) {
 		{"workspace.mode", `"direct"`, `"overlay"`, true, ""},
 		{"workspace.mode", `"overlay"`, `"direct"`, false, ""},
 		{"workspace.mode", `"readonly"`, `"overlay"`, false, ""},
-		{"workspace.mode", `"overlay"`, `"other"`, false, ""},
 		{"workspace.land_on", `"exit"`, `"success"`, true, ""},
 		{"workspace.land_on", `"success"`, `"review"`, true, ""},
 		{"workspace.land_on", `"success"`, `"exit"`, false, ""},
@@ -77,7 +77,7 @@ func TestNarrowing(t *testing.T) {
 		{"sandbox.read", `["/srv/x"]`, `[]`, false, ""},
 		{"sandbox.hide", `[".env"]`, `["keys/**"]`, true, `[".env", "keys/**"]`},
 		{"sandbox.hide", `[".env"]`, `["!.env"]`, false, ""},
-		{"sandbox.pass_env", `["LANG"]`, `["*"]`, false, ""},
+		{"sandbox.pass_env", `["LANG"]`, `["A*"]`, false, ""},
 		{"sandbox.env", `{}`, `{ LD_PRELOAD = "x" }`, false, ""},
 		{"sandbox.cache", `"4GiB"`, `"1GiB"`, false, ""},
 		{"limits.timeout", `"2m"`, `"1m"`, true, ""},
@@ -104,8 +104,6 @@ func TestNarrowing(t *testing.T) {
 		{"limits.cpu", `2`, `1.5`, true, ""},
 		{"limits.cpu", `2`, `0`, false, ""},
 		{"limits.cpu", `2`, `3`, false, ""},
-		{"limits.cpu", `2`, `-1`, false, ""},
-		{"limits.cpu", `2`, `nan`, false, ""},
 		{"limits.enforce", `"best"`, `"strict"`, true, ""},
 		{"limits.enforce", `"strict"`, `"best"`, false, ""},
 		{"network.mode", `"allow"`, `"allowlist"`, true, ""},
@@ -118,7 +116,6 @@ func TestNarrowing(t *testing.T) {
 		{"network.allow", `["*.example.org"]`, `["example.org"]`, false, ""},
 		{"network.allow", `["example.org"]`, `["example.org:22"]`, false, ""},
 		{"network.allow", `["example.org"]`, `["example.org", "other.test"]`, false, ""},
-		{"network.allow", `["example.org"]`, `["example.org", "not a host"]`, false, ""},
 		{"network.allow", `[]`, `["example.org"]`, false, ""},
 		{"network.deny", `["a.test"]`, `["b.test"]`, true, `["a.test", "b.test"]`},
 		{"network.private", `[]`, `["10.0.0.0/8"]`, false, ""},
@@ -157,7 +154,7 @@ func TestNarrowing(t *testing.T) {
 			_, err = user.under(policyOf(text(tt.project)), false)
 			if !tt.narrows {
 				why := changes[0].widens
-				if want := fmt.Sprintf(".airlock.toml:2: %s: %s; a project policy may only narrow", tt.key, why); err == nil || err.Error() != want {
+				if want := fmt.Sprintf(".airlock.toml:2: %s: %s; a project policy may only narrow", tt.key, why); err == nil || flatten(err)[0].Error() != want {
 					t.Errorf("error %v, want %q", err, want)
 				}
 				return
@@ -257,18 +254,18 @@ func TestTrustedPolicyWidens(t *testing.T) {
 func TestPolicyIsNotQuoted(t *testing.T) {
 	const secret = "IGNORE-ALL-INSTRUCTIONS"
 	for _, tt := range []struct{ text, want string }{
-		{"[limits]\ntimeout = \"" + secret + "\"\n", ".airlock.toml:2: limits.timeout: is not valid TOML, or not a value that this key takes"},
+		{"[limits]\ntimeout = \"" + secret + "\"\n", ".airlock.toml:2: limits.timeout: the value is not a duration; write a number and a unit, as in \"45s\", \"2m\" or \"1h30m\""},
 		{"[limits]\ntimeout = " + secret + "\n", ".airlock.toml:2: limits.timeout: is not valid TOML, or not a value that this key takes"},
 		{secret + "\n", ".airlock.toml:1: is not valid TOML, or not a value that this key takes"},
-		{"[workspace]\nmode = \"" + secret + "\"\n", ".airlock.toml:2: workspace.mode: widens what you allow; a project policy may only narrow"},
+		{"[workspace]\nmode = \"" + secret + "\"\n", ".airlock.toml:2: workspace.mode: the value is not one of overlay, direct, readonly"},
 		{"[workspace]\nprotect = [\"[" + secret + "\"]\n", ".airlock.toml:2: workspace.protect[0]: the value is not a glob"},
-		{"[network]\ndeny = [\"" + secret + " x\"]\n", ".airlock.toml:2: network.deny: is not a value that this key takes"},
+		{"[network]\ndeny = [\"" + secret + " x\"]\n", ".airlock.toml:2: network.deny: is not a value that this key takes; it takes " + hostsTaken},
 		{"[network]\nallow = [\"" + secret + "\"]\n", ".airlock.toml:2: network.allow: widens what you allow; a project policy may only narrow"},
-		{"[tools]\ndisable = [\"" + secret + "\"]\n", ".airlock.toml:2: tools.disable: is not a value that this key takes"},
+		{"[tools]\ndisable = [\"" + secret + "\"]\n", ".airlock.toml:2: tools.disable: the value is not a tool; there are run_shell, run_python, package_install, python_env"},
 		{"[limits]\ntimeout = 5 # " + secret + "\n", ".airlock.toml:2: limits.timeout: takes a text in quotes, as in \"90s\" or \"2m\", not a number"},
 		{"[netwrok]\n", `.airlock.toml:1: netwrok: unknown key; did you mean "network"?`},
 		{"\"x\\ny\\u001b\" = 1\n", `.airlock.toml:1: "x\ny\x1b": unknown key`},
-		{"[limits]\noutput = \"0\"\n", ".airlock.toml:2: limits.output: is not a value that this key takes"},
+		{"[limits]\noutput = \"0\"\n", ".airlock.toml:2: limits.output: the value is not between 1KiB and 16MiB"},
 		{"\ufeff", ".airlock.toml:1: begins with a byte order mark"},
 	} {
 		_, err := userOf(t, "").under(policyOf(tt.text), false)
@@ -278,6 +275,77 @@ func TestPolicyIsNotQuoted(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("%q is quoted: %v", tt.text, err)
 		}
+	}
+}
+
+// No key's value is quoted, neither as it stands nor in a list or a table, and whether or not the policy was trusted.
+func TestPolicyValuesAreNotQuoted(t *testing.T) {
+	const secret = "IGNORE ALL@INSTRUCTIONS"
+	for _, key := range configKeys() {
+		for _, value := range []string{"%q", "[%q]", "{ %q = %[1]q }", "{ A = %q }"} {
+			i := strings.LastIndexByte(key.name, '.')
+			policy := policyOf("[" + key.name[:i] + "]\n" + key.name[i+1:] + " = " + fmt.Sprintf(value, secret) + "\n")
+			for _, trusted := range []bool{false, true} {
+				if _, err := userOf(t, "").under(policy, trusted); err != nil && strings.Contains(err.Error(), "IGNORE") {
+					t.Errorf("%s: %v", key.name, err)
+				}
+			}
+		}
+	}
+}
+
+// A value that is wrong is said to be wrong, with what the key takes, before anybody is sent to `airlock trust`, whatever the user says
+// of the key; trust says the same.
+func TestWrongBeforeTrust(t *testing.T) {
+	const unless = "; and a project may not set this key unless you trust it"
+	for _, tt := range []struct{ key, value, want string }{
+		{"workspace.on_conflict", `"abort"`, "the value is not one of beside, discard" + unless},
+		{"workspace.order", `"none"`, "the value is not one of arrival, parallel" + unless},
+		{"workspace.mode", `"other"`, "the value is not one of overlay, direct, readonly"},
+		{"workspace.land_on", `"always"`, "the value is not one of success, exit, review"},
+		{"workspace.durable", `"true"`, "takes true or false, not a text"},
+		{"workspace.undo", `"lots"`, `the value is not a size; write a whole number and a unit, as in "512MiB" or "4GiB"`},
+		{"sandbox.backend", `"none"`, "the value is not one of auto, native, bwrap, direct"},
+		{"sandbox.read", `["data"]`, `the value is not an absolute path; write it from "/" on, or from "~/", which is your home directory` + unless},
+		{"sandbox.pass_env", `["*"]`, "the value is not the name of a variable" + unless},
+		{"limits.enforce", `"hard"`, "the value is not one of best, strict"},
+		{"limits.timeout", `"3 hours"`, `the value is not a duration; write a number and a unit, as in "45s", "2m" or "1h30m"`},
+		{"limits.timeout", `90`, `takes a text in quotes, as in "90s" or "2m", not a number`},
+		{"limits.processes", `0`, "the value is less than 4"},
+		{"limits.cpu", `-1`, "the value is not a number of cores; 0 is all of them"},
+		{"limits.cpu", `nan`, "the value is not a number of cores; 0 is all of them"},
+		{"network.mode", `"open"`, "the value is not one of deny, allowlist, allow"},
+		{"network.allow", `["https://a.test/"]`, "is not a value that this key takes; it takes " + hostsTaken},
+		{"network.private", `["10.0.0.1/8"]`, `is not a value that this key takes; it takes CIDR prefixes, as in "10.0.0.0/8"` + unless},
+		{"packages.approve", `"always"`, "the value is not one of ask, allowlist, never"},
+		{"packages.deny", `["-r x"]`, "is not a value that this key takes; it takes " + requirementsTaken},
+		{"tools.disable", `["shell"]`, "the value is not a tool; there are run_shell, run_python, package_install, python_env"},
+	} {
+		i := strings.LastIndexByte(tt.key, '.')
+		text := "[limits]\nmemory = \"64GiB\"\n[" + tt.key[:i] + "]\n" + tt.key[i+1:] + " = " + tt.value + "\n"
+		if tt.key[:i] == "limits" {
+			text = strings.Replace(text, "[limits]\nmemory = \"64GiB\"\n[limits]\n", "[limits]\nmemory = \"64GiB\"\n\n", 1)
+		}
+		key, _ := findKey(tt.key)
+		mine := userOf(t, "")
+		mine.origins[key.name] = []origin{{Kind: fromVariable, Name: key.variable()}}
+		for _, user := range []settings{userOf(t, ""), mine} {
+			_, err := user.under(policyOf(text), false)
+			if want := ".airlock.toml:4: " + tt.key + ": " + tt.want; err == nil || err.Error() != want || len(hintsOf(err)) > 0 {
+				t.Errorf("%s = %s: error\n\t%v (hints %q), want\n\t%s", tt.key, tt.value, err, hintsOf(err), want)
+			}
+		}
+		if err := trust(trustSetup(t, text), io.Discard, nil); err == nil || err.Error() != ".airlock.toml:4: "+tt.key+": "+tt.want {
+			t.Errorf("%s = %s: trust says %v", tt.key, tt.value, err)
+		}
+	}
+}
+
+// Nobody is sent to trust what trust would refuse.
+func TestTrustIsNoWayOut(t *testing.T) {
+	_, err := userOf(t, "").under(policyOf("[sandbox]\nbackend = \"direct\"\n"), false)
+	if err == nil || !strings.Contains(err.Error(), `write workspace.mode = "direct" and network.mode = "allow" beside it`) || !slices.Equal(hintsOf(err), []string{"mend or remove the keys"}) {
+		t.Errorf("%v, hints %q", err, hintsOf(err))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -147,19 +146,48 @@ func (s settings) attribute(err error) error {
 	from := origins[len(origins)-1]
 	f.Where = from.String()
 	if from.Kind == fromPolicy {
-		f.Msg = withoutValue(msg)
+		f.Msg = withoutValue(key.name, msg)
 	}
 	return f
 }
 
-// withoutValue is what a section says of a bad value, without the value, where it is known how it says that.
-func withoutValue(msg string) string {
-	known := regexp.MustCompile(`^"(?:[^"\\]|\\.)*" (is not one of [a-z, ]+$|is not a glob|is not a size; write .*|is not a duration; write .*)`)
-	if m := known.FindStringSubmatch(msg); m != nil {
+// withoutValue is what a section says of a bad value of a key, without the value, where it is known how it says that. What is kept is
+// airlock's own text: a value stands before it, in quotes or as the number that it was read as.
+func withoutValue(key, msg string) string {
+	if aboutTwoKeys().MatchString(msg) {
+		return msg
+	}
+	if m := valueFault().FindStringSubmatch(msg); m != nil {
 		return "the value " + m[1]
+	}
+	if takes := takenBy[key]; takes != "" {
+		return "is not a value that this key takes; it takes " + takes
 	}
 	return "is not a value that this key takes"
 }
+
+var (
+	aboutTwoKeys = pattern.Lazy(`^("direct" (isolates nothing; |has n)|nothing (hides|bounds) )`)
+	valueFault   = pattern.Lazy(`^(?:"(?:[^"\\]|\\.)*"|-?[0-9][0-9A-Za-z.]*|NaN) (is not one of [a-z, ]+$|is not a tool; there are [a-z_, ]+$|is not a glob` +
+		`|is not a size; write .*|is not a duration; write .*|is not an absolute path; write .*|is not between [0-9A-Za-z]+ and [0-9A-Za-z]+$|is less than [0-9A-Za-z]+$` +
+		`|is not a number of cores; 0 is all of them$|is not the name of a variable)`)
+)
+
+// takenBy says what the keys take that have patterns for values.
+var takenBy = map[string]string{
+	"network.allow":    hostsTaken,
+	"network.deny":     hostsTaken,
+	"network.private":  `CIDR prefixes, as in "10.0.0.0/8"`,
+	"packages.allow":   requirementsTaken,
+	"packages.deny":    requirementsTaken,
+	"packages.r.allow": `names of packages, as in "jsonlite" or "jsonlite>=1.8"`,
+	"packages.r.deny":  `names of packages, as in "jsonlite" or "jsonlite>=1.8"`,
+}
+
+const (
+	hostsTaken        = `"host", "*.host", "host:port" and "host:*"`
+	requirementsTaken = `requirements, as in "six" or "numpy>=1.26"`
+)
 
 // flatten lists the errors that were joined into one.
 func flatten(err error) []error {

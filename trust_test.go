@@ -132,7 +132,7 @@ func TestTrustAsksNothing(t *testing.T) {
 	for _, tt := range []struct{ policy, out, err string }{
 		{"[limits]\nruns = 2\n", "only narrows", ""},
 		{"", "only narrows", ""},
-		{"[limits]\nruns = 99\nprocesses = 0\n", "", ".airlock.toml:3: limits.processes: is not a value that this key takes"},
+		{"[limits]\nruns = 99\nprocesses = 0\n", "", ".airlock.toml:3: limits.processes: the value is less than 4"},
 		{"[packages]\napprove = \"never\"\n", "only narrows", ""},
 		{"[nope]\n", "", ".airlock.toml:1: nope: unknown key"},
 	} {
