@@ -110,6 +110,7 @@ func TestIndexThatIsNotThere(t *testing.T) {
 	_, port, _ := strings.Cut(strings.TrimPrefix(gone.URL, "http://"), ":")
 	for index, want := range map[string]string{
 		"http://index.test:" + port + "/simple": "index.test:" + port + " could not be reached: dial tcp 127.0.0.1:" + port + ": connect: connection refused",
+		"http://127.0.0.1:" + port + "/simple":  "packages.index is at 127.0.0.1:" + port + ", which is the installer's own sandbox",
 		"https://nowhere.invalid/simple":        "nowhere.invalid:443 could not be reached: ",
 	} {
 		in := openWithPackages(t, t.TempDir(), "[packages]\nhosts = []\nindex = \""+index+"\"\nallow = [\"leaf\"]\n")

@@ -152,6 +152,9 @@ func (c *Conversation) resolve(ctx context.Context, py *python, base, env Enviro
 	if err := py.withPip(); err != nil {
 		return nil, err
 	}
+	if err := checkNotOwn("packages.index", c.packages.Index); err != nil {
+		return nil, err
+	}
 	w, err := c.store.newWork()
 	if err != nil {
 		return nil, err

@@ -92,6 +92,9 @@ func (c *Conversation) planR(ctx context.Context, h *rHost, env Environment, w W
 
 // rIndex asks the repository about what is asked for and installed, with all that they require.
 func (c *Conversation) rIndex(ctx context.Context, h *rHost, w *work, asked []Requirement, env Environment) (rIndex, error) {
+	if err := checkNotOwn("packages.r.repo", c.packages.R.Repo); err != nil {
+		return rIndex{}, err
+	}
 	lines := []string{c.packages.R.Repo}
 	for _, r := range asked {
 		lines = append(lines, r.Name)
