@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -179,6 +180,9 @@ func (s setup) faultHere() error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(dir, policyName)); err != nil {
+		return nil // most have none, and a client waits
 	}
 	if _, err := s.rules.open(dir); err != nil {
 		return nil // the client has to name another one, and many do
