@@ -94,14 +94,13 @@ Flags:
 			return exitFailed
 		}
 		found, err := p.clean(ctx, dir, kinds, *dryRun)
-		print := found.print
-		if *asJSON {
-			print = found.printJSON
+		switch {
+		case *asJSON:
+			err = errors.Join(found.printJSON(a.stdout), err)
+		case err == nil || len(found.Items)+len(found.Kept) > 0: // else whether there is something to remove is not known
+			err = errors.Join(found.print(a.stdout), err)
 		}
-		if err != nil && !*asJSON && len(found.Items)+len(found.Kept) == 0 {
-			print = func(io.Writer) error { return nil } // whether there is something to remove is not known
-		}
-		if err := errors.Join(print(a.stdout), err); err != nil {
+		if err != nil {
 			printError(a.stderr, err)
 			return exitFailed
 		}

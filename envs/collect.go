@@ -14,7 +14,7 @@ import (
 
 // Garbage is what [Store.Collect] removed, or would.
 type Garbage struct {
-	Left   int // installations and conversations of servers that were killed
+	Left   int // installations that a server began which was killed
 	Layers int
 	Trees  int // of hard links: they are worth next to nothing
 	Wheels int
@@ -31,8 +31,8 @@ func (s *Store) Collect(ctx context.Context, keep time.Duration, dryRun bool) (G
 	}
 	defer l.Unlock()
 	g := collector{store: s, dryRun: dryRun}
-	g.servers()
-	used, err := s.used()
+	over := g.servers()
+	used, err := s.used(over)
 	if err != nil {
 		return g.found, err // what can't be read may name any of them
 	}
@@ -75,9 +75,11 @@ func (g *collector) remove(dir string) {
 	}
 }
 
-// servers removes the installations whose server is gone, and the conversations.
-func (g *collector) servers() {
+// servers removes the installations whose server is gone, and the conversations, and returns the ids of these. A conversation
+// is no garbage to tell of: it is a lock, and a document of what it had beside its environment, whose layers are told.
+func (g *collector) servers() (over map[string]bool) {
 	gone := map[string]bool{}
+	over = map[string]bool{}
 	for _, kind := range []string{"work", "conversations"} {
 		entries, _ := os.ReadDir(g.store.path(kind))
 		for _, e := range entries {
@@ -91,8 +93,12 @@ func (g *collector) servers() {
 				continue
 			}
 			gone[kind+id] = true
-			g.found.Left++
-			g.remove(g.store.path(kind, id))
+			dir := g.store.path(kind, id)
+			if _, err := os.Lstat(dir); err == nil { // else it was killed before it made one, or after it had removed it
+				g.found.Left++
+				g.remove(dir)
+			}
+			over[id] = over[id] || kind == "conversations"
 			if !g.dryRun {
 				_ = os.Remove(g.store.path(kind, id+".json"))
 				_ = os.Remove(path)
@@ -100,6 +106,7 @@ func (g *collector) servers() {
 			held.Unlock()
 		}
 	}
+	return over
 }
 
 // tree removes a tree and reports whether it could: somebody may have a lease on it.
@@ -130,13 +137,13 @@ func usageOf(dir string) (bytes int64) {
 	return bytes
 }
 
-// used are the digests of what environments and conversations name.
-func (s *Store) used() (map[string]bool, error) {
+// used are the digests of what environments and conversations name, but for those conversations that are over.
+func (s *Store) used(over map[string]bool) (map[string]bool, error) {
 	named, err := s.allEnvironments()
 	if err != nil {
 		return nil, err
 	}
-	bound, err := documents[binding](s.path("conversations"))
+	bound, err := documents[binding](s.path("conversations"), over)
 	if err != nil {
 		return nil, err
 	}

@@ -65,3 +65,57 @@ func TestCollecting(t *testing.T) {
 		t.Errorf("a run after the collection sees %s", got)
 	}
 }
+
+// What servers left that were killed goes, and is told as what it was: a conversation is no installation, and its packages are what
+// nobody has any more, in a dry run too.
+func TestCollectingAfterKilledServers(t *testing.T) {
+	w := newWorld(t)
+	w.config.Allow = []string{"six"}
+	c := w.begin()
+	p, err := c.Plan(t.Context(), envs.Want{Environment: "default", Requirements: []string{"six"}, Conversation: true}, nil)
+	if err == nil {
+		_, err = c.Apply(t.Context(), p, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := filepath.Glob(filepath.Join(w.dir, "conversations", "*.json"))
+	if err != nil || len(documents) != 1 {
+		t.Fatalf("%q, %v", documents, err)
+	}
+	text, err := os.ReadFile(documents[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One killed with packages of its own, one without, which is what a run leaves, and two amid an installation, of which one had
+	// not begun to write.
+	for name, text := range map[string][]byte{
+		"conversations/0badc0de.lock": nil, "conversations/0badc0de.json": text, "conversations/0badc0d1.lock": nil,
+		"work/0badc0d2.lock": nil, "work/0badc0d3.lock": nil,
+	} {
+		if err := os.WriteFile(filepath.Join(w.dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(w.dir, "work/0badc0d2"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := envs.Garbage{Left: 1, Layers: 1, Wheels: 1, Trees: 1}
+	for _, dryRun := range []bool{true, false} {
+		got, err := c.Store().Collect(t.Context(), 0, dryRun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.Bytes = got.Bytes; got != want {
+			t.Errorf("dry run %t: %+v, want %+v", dryRun, got, want)
+		}
+	}
+	for _, kind := range []string{"conversations", "work"} {
+		if left, err := os.ReadDir(filepath.Join(w.dir, kind)); err != nil || len(left) > 0 {
+			t.Errorf("left in %s: %v, %v", kind, left, err)
+		}
+	}
+}

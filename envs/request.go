@@ -121,7 +121,7 @@ func (s *Store) Leave(ctx context.Context, r Request) (Request, error) {
 
 // Requests lists the requests, the oldest first. One that is damaged is an error beside the others.
 func (s *Store) Requests() ([]Request, error) {
-	all, err := documents[Request](s.path("requests"))
+	all, err := documents[Request](s.path("requests"), nil)
 	slices.SortStableFunc(all, func(a, b Request) int { return a.Created.Compare(b.Created) })
 	return all, err
 }
@@ -161,7 +161,7 @@ func (s *Store) Answer(ctx context.Context, id string, yes, always bool) (Reques
 
 // Grants lists the standing grants, the oldest first.
 func (s *Store) Grants() ([]Grant, error) {
-	all, err := documents[Grant](s.path("grants"))
+	all, err := documents[Grant](s.path("grants"), nil)
 	slices.SortStableFunc(all, func(a, b Grant) int { return a.Created.Compare(b.Created) })
 	return all, err
 }
@@ -194,11 +194,11 @@ func (s *Store) Revoke(ctx context.Context, id string) error {
 	return os.Remove(s.path("grants", id+".json"))
 }
 
-// documents reads all of a directory.
+// documents reads all of a directory, but for those of these ids.
 func documents[T any, P interface {
 	*T
 	document
-}](dir string) ([]T, error) {
+}](dir string, but map[string]bool) ([]T, error) {
 	names, err := documentNames(dir)
 	if err != nil {
 		return nil, err
@@ -206,6 +206,9 @@ func documents[T any, P interface {
 	var all []T
 	var errs []error
 	for _, name := range names {
+		if but[name] {
+			continue
+		}
 		var d T
 		err := readDocument(filepath.Join(dir, name+".json"), P(&d))
 		switch {

@@ -82,8 +82,8 @@ func (s *Store) environmentFile(language, name string) string {
 
 // allEnvironments are those of every language, with the base.
 func (s *Store) allEnvironments() ([]Environment, error) {
-	all, err := documents[Environment](s.path("environments"))
-	ofR, errR := documents[Environment](s.path("environments-r"))
+	all, err := documents[Environment](s.path("environments"), nil)
+	ofR, errR := documents[Environment](s.path("environments-r"), nil)
 	return append(all, ofR...), errors.Join(err, errR)
 }
 
