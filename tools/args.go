@@ -71,14 +71,19 @@ func problemsOf(errs ...error) error {
 }
 
 func unknownArg(name string, known []string) string {
-	shown := name
-	if !plainName().MatchString(name) {
-		shown = strconv.QuoteToASCII(firstChars(name, 64))
-	}
+	shown := shownName(name)
 	if near := spelling.Nearest(name, known); near != "" {
 		return fmt.Sprintf("%s: unknown argument; did you mean %s?", shown, near)
 	}
 	return fmt.Sprintf("%s: unknown argument; there are %s", shown, list(known))
+}
+
+// shownName is a name that a model wrote, which can be anything.
+func shownName(name string) string {
+	if plainName().MatchString(name) {
+		return name
+	}
+	return strconv.QuoteToASCII(firstChars(name, 64))
 }
 
 var plainName = pattern.Lazy(`^[A-Za-z0-9_.-]{1,64}$`)

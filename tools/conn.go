@@ -142,6 +142,8 @@ func (c *conn) call(ctx context.Context, m message, raw []byte, reply func([]byt
 		room:   c.out.throttle,
 
 		conversation: conversation,
+
+		failed: new(string),
 	}
 	ctx = context.WithValue(ctx, callKey{}, this)
 	go func() {
@@ -238,6 +240,11 @@ func (c *conn) handle(ctx context.Context, m message, raw []byte) (line []byte) 
 	c.forward()
 	if m.isNotification() {
 		return nil
+	}
+	if e, ok := resp.(mcp.JSONRPCError); ok {
+		if this, ok := ctx.Value(callKey{}).(call); ok && *this.failed != "" {
+			return failure(m.ID, e.Error.Code, *this.failed)
+		}
 	}
 	return answer(m.ID, resp)
 }

@@ -84,6 +84,7 @@ func New(opts Options) *Server {
 		server.WithResourceCapabilities(false, false),
 		server.WithLogging(),
 		server.WithInstructions(opts.Policy.instructions()),
+		server.WithHooks(s.hooks()),
 	)
 	for _, t := range offered(opts.Tools, opts.Policy) {
 		s.mcp.AddTool(t.Tool, s.handler(t))
@@ -100,6 +101,8 @@ type call struct {
 	room   func(ctx context.Context) // waits while the client is far behind in reading
 
 	conversation context.Context // what a run lives in that outlives its call
+
+	failed *string // where hooks puts what the error is that answers it, if mcp-go's own text does not do
 }
 
 type callKey struct{}
