@@ -45,6 +45,9 @@ wrong with a workspace that was not named is said in the answer to the first cal
 		if named, ok := findCommand(flags.Arg(0)); ok {
 			return commandFirst(a, named, args, flags.Args()[1:])
 		}
+		if meantCommand(flags.Arg(0)) != "" {
+			return unknownCommand(a, "airlock: unknown command", flags.Arg(0))
+		}
 		if status, done := noArguments(a, c, flags); done {
 			return status
 		}

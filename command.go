@@ -73,11 +73,40 @@ func run(ctx context.Context, a app, args []string) int {
 // unknownCommand prints msg with the name that is none of a command, and what may have been meant.
 func unknownCommand(a app, msg, name string) int {
 	msg += " " + tomlText(name)
-	if near := spelling.Nearest(name, commandNames()); near != "" {
+	if near := meantCommand(name); near != "" {
 		msg += fmt.Sprintf("; did you mean %q?", near)
 	}
 	fmt.Fprintf(a.stderr, "%s\nhint: `airlock help` lists the commands\n", msg)
 	return exitUsage
+}
+
+// synonyms are words for a command that other programs have for the like.
+var synonyms = map[string][]string{
+	"serve":    {"start", "mcp"},
+	"run":      {"exec", "sh", "shell"},
+	"ps":       {"status", "ls", "list", "jobs", "runs"},
+	"stop":     {"kill", "cancel"},
+	"log":      {"history"},
+	"diff":     {"show"},
+	"undo":     {"revert", "rollback", "restore"},
+	"land":     {"apply", "merge", "promote"},
+	"clean":    {"prune", "gc"},
+	"policy":   {"config", "settings"},
+	"requests": {"pending"},
+	"deny":     {"reject", "refuse"},
+	"envs":     {"packages"},
+	"doctor":   {"check", "probe", "health"},
+	"client":   {"setup", "init"},
+}
+
+// meantCommand is the command that somebody meant who wrote name, which is none, or "".
+func meantCommand(name string) string {
+	for command, words := range synonyms {
+		if slices.Contains(words, strings.ToLower(name)) {
+			return command
+		}
+	}
+	return spelling.Nearest(name, commandNames())
 }
 
 func findCommand(name string) (command, bool) {
