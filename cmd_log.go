@@ -16,8 +16,9 @@ func logCommand() command {
 		args:    "[flags] [--json]",
 		summary: "the runs that landed, or wait for review",
 		help: `Lists the runs that landed in the workspace, the last one first: id, time, what it
-was, and what it changed. A run that was taken back, or whose replaced files are no
-longer kept, is marked so. What waits for review comes before, with what would land.
+was, what it changed, and what of it was withheld. A run that was taken back, or whose
+replaced files are no longer kept, is marked so. What waits for review comes before,
+with what would land.
 
     airlock log --workspace ~/project
 
@@ -58,7 +59,7 @@ longer kept, is marked so. What waits for review comes before, with what would l
 	return c
 }
 
-// printWaiting writes two lines a run.
+// printWaiting writes an entry a run.
 func printWaiting(w io.Writer, p paint, columns int, waiting []overlay.Waiting) error {
 	var b strings.Builder
 	for _, r := range waiting {
@@ -66,13 +67,13 @@ func printWaiting(w io.Writer, p paint, columns int, waiting []overlay.Waiting) 
 			logEntry(&b, p, columns, r.Run, r.Time, r.What, "waits", r.Fault.Error())
 			continue
 		}
-		logEntry(&b, p, columns, r.Run, r.Time, r.What, "waits, holds "+units.Size(r.Bytes).Rounded(), strings.TrimPrefix(r.Report.Summary(), "workspace: "))
+		logEntry(&b, p, columns, r.Run, r.Time, r.What, "waits, holds "+units.Size(r.Bytes).Rounded(), didOf(r.Report)...)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// printLog writes two lines a run.
+// printLog writes an entry a run.
 func printLog(w io.Writer, p paint, columns int, landings []overlay.Landing) error {
 	var b strings.Builder
 	for _, l := range landings {
@@ -80,19 +81,28 @@ func printLog(w io.Writer, p paint, columns int, landings []overlay.Landing) err
 		if state == "kept" {
 			state = ""
 		}
-		did := strings.TrimPrefix(l.Report.Summary(), "workspace: ")
+		did := didOf(l.Report)
 		if l.State == "damaged" {
-			did = "what it changed can't be read"
+			did = []string{"what it changed can't be read"}
 		}
-		logEntry(&b, p, columns, l.Run, l.Time, l.What, state, did)
+		logEntry(&b, p, columns, l.Run, l.Time, l.What, state, did...)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// didOf says what a run did, and what of that was withheld, as its result did.
+func didOf(r overlay.Report) []string {
+	did := []string{strings.TrimPrefix(r.Summary(), "workspace: ")}
+	if line := r.WithheldLine(); line != "" {
+		did = append(did, line)
+	}
+	return did
+}
+
 // logEntry writes which run it was, in one line, with as much of the command as a terminal of so many columns has room for,
 // and below it what the run did.
-func logEntry(b *strings.Builder, p paint, columns int, run string, at time.Time, what, state, did string) {
+func logEntry(b *strings.Builder, p paint, columns int, run string, at time.Time, what, state string, did ...string) {
 	b.WriteString(p.in(bold, run))
 	room := columns - len(run)
 	if !at.IsZero() {
@@ -108,7 +118,10 @@ func logEntry(b *strings.Builder, p paint, columns int, run string, at time.Time
 	if what != "" {
 		b.WriteString("  " + cutTo(overlay.Quote(what), room-len("  ")))
 	}
-	b.WriteString(state + "\n" + fold("    "+did+"\n", columns, 0))
+	b.WriteString(state + "\n")
+	for _, line := range did {
+		b.WriteString(fold("    "+line+"\n", columns, 0))
+	}
 }
 
 // printLogJSON writes one document.
@@ -116,6 +129,10 @@ func printLogJSON(w io.Writer, waiting []overlay.Waiting, landings []overlay.Lan
 	type conflict struct {
 		Path   string `json:"path"`
 		KeptAs string `json:"kept_as,omitempty"`
+	}
+	type withheld struct {
+		Path string `json:"path"`
+		Why  string `json:"why"`
 	}
 	type landing struct {
 		Run       string     `json:"run"`
@@ -128,6 +145,7 @@ func printLogJSON(w io.Writer, waiting []overlay.Waiting, landings []overlay.Lan
 		Modified  []string   `json:"modified"`
 		Deleted   []string   `json:"deleted"`
 		Conflicts []conflict `json:"conflicts"`
+		Withheld  []withheld `json:"withheld"`
 		Fault     string     `json:"fault,omitempty"`
 	}
 	document := struct {
@@ -137,7 +155,7 @@ func printLogJSON(w io.Writer, waiting []overlay.Waiting, landings []overlay.Lan
 		out := landing{
 			Run: l.Run, Time: l.Time.UTC(), What: l.What, Undoes: l.Undoes, State: l.State, Bytes: l.Bytes,
 			Added: literals(l.Report.Added), Modified: literals(l.Report.Modified), Deleted: literals(l.Report.Deleted),
-			Conflicts: []conflict{},
+			Conflicts: []conflict{}, Withheld: []withheld{},
 		}
 		for _, c := range l.Report.Conflicts {
 			kept := ""
@@ -145,6 +163,9 @@ func printLogJSON(w io.Writer, waiting []overlay.Waiting, landings []overlay.Lan
 				kept = overlay.Literal(c.KeptAs)
 			}
 			out.Conflicts = append(out.Conflicts, conflict{overlay.Literal(c.Path), kept})
+		}
+		for _, w := range l.Report.Withheld {
+			out.Withheld = append(out.Withheld, withheld{overlay.Literal(w.Path), w.Why})
 		}
 		if fault != nil {
 			out.Fault = fault.Error()

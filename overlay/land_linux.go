@@ -42,6 +42,9 @@ func (t *Txn) landLocked(ctx context.Context) (Report, error) {
 	if p.refused {
 		return p.report, nil
 	}
+	// Before the landing, whose entry in the history has them too.
+	t.lost = t.innerChanges(ctx)
+	p.report.Withheld = append(p.report.Withheld, t.lost...)
 	if len(p.steps)+len(git.steps) == 0 {
 		return p.report.and(git.report.below(git.prefix)), nil
 	}

@@ -113,6 +113,9 @@ func TestMountsInside(t *testing.T) {
 	}; !reflect.DeepEqual(lost, want) {
 		t.Errorf("withheld %q\nwant     %q", lost, want)
 	}
+	if all, err := f.History(context.Background()); err != nil || len(all) != 1 || !reflect.DeepEqual(all[0].Report.Withheld, report.Withheld) {
+		t.Errorf("the history has %+v, %v", all, err)
+	}
 	notes := strings.Join(report.Notes, "\n")
 	for _, want := range []string{"everything was not shown to the run: airlock's own state is in it", "private copy", "bound", "Not in the copy: fifo"} {
 		if !strings.Contains(notes, want) {

@@ -44,6 +44,7 @@ type Txn struct {
 	inner  []*innerLayer // of what is mounted in the workspace
 	hidden []string      // what is mounted there and can't be shown, a sentence each
 	moved  bool          // the changes of the copies are in their uppers
+	lost   []Withheld    // those of the landing that are of what is mounted, and never land
 }
 
 // Begin starts a transaction. run names it: letters a to z and digits, at most 64, unused by any
@@ -175,12 +176,10 @@ func (t *Txn) Land(ctx context.Context) (Report, error) {
 		return Report{}, errors.New("overlay: bug: transaction ended twice")
 	}
 	report, err := t.land(ctx)
-	var lost []Withheld
-	if report.Landed && err == nil {
-		lost = t.innerChanges(ctx)
-		report.Withheld = append(report.Withheld, lost...)
+	if !report.Landed || err != nil {
+		t.lost = nil
 	}
-	report.Notes = slices.Concat(report.Notes, t.mountNotes(lost), t.notes, t.w.TakeNotes())
+	report.Notes = slices.Concat(report.Notes, t.mountNotes(t.lost), t.notes, t.w.TakeNotes())
 	report.sort()
 	end := t.end()
 	if report.Landed && end != nil {
