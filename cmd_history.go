@@ -94,12 +94,16 @@ func noLanding(w *overlay.Workspace, state, dir, run string, err error) error {
 	return &fault{Msg: err.Error(), Hint: hint}
 }
 
+// directHint is the way out where a run was meant that wrote to the workspace itself.
+const directHint = "`airlock log` lists the runs; one that landed before can be named, and what was changed since stays"
+
 // forPerson adds the way out to errors of the history.
 func forPerson(err error) error {
 	var notKept *overlay.NotKeptError
 	var notWaiting *overlay.NotWaitingError
 	var parked *overlay.ParkedError
 	var nothing *overlay.NothingLandedError
+	var direct *overlay.DirectError
 	switch {
 	case errors.As(err, &notKept) && !notKept.Undone:
 		return &fault{Msg: err.Error(), Hint: "what was replaced is kept as long as all of it takes no more than workspace.undo, or until `airlock clean` frees it; `airlock log` says which runs are kept, and one of them can be named"}
@@ -109,6 +113,10 @@ func forPerson(err error) error {
 		return &fault{Msg: err.Error(), Hint: "`airlock log` lists what landed and what waits"}
 	case errors.As(err, &nothing):
 		return &fault{Msg: err.Error(), Hint: "`airlock undo RUN` takes back an earlier run, and `airlock log` lists them; what was put beside a file stays until you remove it"}
+	case errors.As(err, &direct) && direct.What != "":
+		return &fault{Msg: err.Error() + " (" + overlay.Quote(direct.What) + ")", Hint: directHint}
+	case errors.As(err, &direct):
+		return &fault{Msg: err.Error(), Hint: directHint}
 	case errors.As(err, &parked):
 		return &fault{Msg: err.Error(), Hint: "it waits on; `airlock land --discard " + parked.Run + "` throws it away"}
 	}
@@ -153,7 +161,8 @@ func undoCommand() command {
 		help: `Makes the workspace what it was before the run RUN landed, or the last run that was
 not taken back yet. As with any landing, all of it happens or nothing, and what
 someone changed since stays: the version from before the run is put beside it, as
-NAME.conflict-ID. If nothing could be taken back, the exit status is 1. What a run put
+NAME.conflict-ID. A run with workspace.mode = "direct" can't be taken back; if the last
+one was, that is said, and an earlier one has to be named. If nothing could be taken back, the exit status is 1. What a run put
 beside a file for a conflict stays until you remove it, and if nothing else of the run
 landed, there is nothing to take back. An undo is listed by airlock
 log too, and can be taken back: undo twice is where you began.

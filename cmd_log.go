@@ -18,7 +18,7 @@ func logCommand() command {
 		help: `Lists the runs that landed in the workspace, the last one first: id, time, what it
 was, what it changed, and what of it was withheld. A run that was taken back, or whose
 replaced files are no longer kept, is marked so. What waits for review comes before,
-with what would land.
+with what would land. A run with workspace.mode = "direct" is listed, and no more.
 
     airlock log --workspace ~/project
 
@@ -82,8 +82,11 @@ func printLog(w io.Writer, p paint, columns int, landings []overlay.Landing) err
 			state = ""
 		}
 		did := didOf(l.Report)
-		if l.State == "damaged" {
+		switch l.State {
+		case "damaged":
 			did = []string{"what it changed can't be read"}
+		case "direct":
+			did = []string{"written directly, without a transaction: what it changed is not known"}
 		}
 		logEntry(&b, p, columns, l.Run, l.Time, l.What, state, did...)
 	}

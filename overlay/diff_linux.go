@@ -14,7 +14,7 @@ import (
 // would land now, and where nothing landed but versions beside what someone else had changed, it names those. Names and
 // content are escaped, so that the result is text for a terminal; it is no patch where they hold control characters.
 //
-// The error is [ErrNoLanding], a [NotKeptError] or a [ParkedError], or one of the writer.
+// The error is [ErrNoLanding], a [NotKeptError], a [DirectError] or a [ParkedError], or one of the writer.
 func (w *Workspace) Diff(ctx context.Context, run string, out io.Writer) error {
 	lock, err := w.lockShared(ctx)
 	if err != nil {

@@ -11,13 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// History lists the landings, the newest first. There are at most a thousand.
+// History lists the landings, the newest first, and between them the runs that wrote to the workspace itself. There are at most
+// a thousand landings, and a hundred of such runs.
 func (w *Workspace) History(ctx context.Context) ([]Landing, error) {
 	lock, err := w.lockShared(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Unlock()
+	landings, err := w.landings()
+	if err == nil {
+		landings, err = w.withDirect(landings)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("overlay: history: %w", err)
+	}
+	return landings, nil
+}
+
+func (w *Workspace) landings() ([]Landing, error) {
 	h, err := openHistory(w.scratch.base)
 	if h == nil {
 		return nil, err
@@ -25,7 +37,7 @@ func (w *Workspace) History(ctx context.Context) ([]Landing, error) {
 	defer h.close()
 	entries, err := h.entries()
 	if err != nil {
-		return nil, fmt.Errorf("overlay: history: %w", err)
+		return nil, err
 	}
 	landings := make([]Landing, 0, len(entries))
 	undoes := map[string]string{}
@@ -43,7 +55,7 @@ func (w *Workspace) History(ctx context.Context) ([]Landing, error) {
 		case errors.Is(err, errDamaged):
 			landing.State = "damaged" // one is no reason to hide the others
 		case err != nil:
-			return nil, fmt.Errorf("overlay: history: %w", err)
+			return nil, err
 		default:
 			landing.What, landing.Report, landing.Undoes = r.What, r.Report.report(), undoes[entryKey(r.Undoes)]
 		}
@@ -72,9 +84,15 @@ func (w *Workspace) findEntry(run string) (*tree, historyEntry, error) {
 		return nil, historyEntry{}, err
 	}
 	if h == nil {
+		if err := w.direct(run, nil); err != nil {
+			return nil, historyEntry{}, err
+		}
 		return nil, historyEntry{}, noLanding(run)
 	}
 	entries, err := h.entries()
+	if err == nil {
+		err = w.direct(run, entries)
+	}
 	if err == nil {
 		e, found := entryOf(entries, run)
 		if found {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -136,7 +135,7 @@ func (t *Txn) prepare(ctx context.Context) (err error) {
 // Describe says what the run does, for the history: the tool, or the command line. Only the first
 // kilobyte is kept.
 func (t *Txn) Describe(what string) {
-	t.what = strings.ToValidUTF8(what[:min(len(what), 1024)], "\uFFFD")
+	t.what = shortened(what)
 }
 
 // Layers returns all that has to be mounted, the workspace's own layer first. Each is seen at the path

@@ -15,7 +15,8 @@ import (
 // a landing itself: what someone else changed since then stays, and is a conflict; it lands as a whole
 // or not at all; and it can be taken back in its turn. Its report is in terms of what Undo does.
 //
-// The error is [ErrNoLanding], a [NotKeptError] where what the run replaced is not there any more, or a [NothingLandedError].
+// The error is [ErrNoLanding], a [NotKeptError] where what the run replaced is not there any more, a [NothingLandedError], or a
+// [DirectError]: with "" too, where the last run wrote to the workspace itself. An earlier one is not what is meant then.
 func (w *Workspace) Undo(ctx context.Context, run string) (Report, error) {
 	report, err := w.undo(ctx, run)
 	report.Notes = append(report.Notes, w.TakeNotes()...)

@@ -83,6 +83,11 @@ func (t *Txn) Describe(what string) {}
 // History fails.
 func (w *Workspace) History(ctx context.Context) ([]Landing, error) { return nil, errUnsupported }
 
+// NoteDirect fails.
+func NoteDirect(ctx context.Context, dir, stateDir, run, what string) (forget func() error, err error) {
+	return nil, errUnsupported
+}
+
 // Undo fails.
 func (w *Workspace) Undo(ctx context.Context, run string) (Report, error) {
 	return Report{}, errUnsupported

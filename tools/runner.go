@@ -36,6 +36,7 @@ type WorkspaceRunner struct {
 	cache    *overlay.Cache        // nil: none
 	uncached atomic.Pointer[error] // why the kernel does not take the cache, once that is known
 	packages packages
+	direct   func(run, what string) (forget func() error, err error) // nil: no run is noted
 
 	ports     sandbox.Egress // of runs with a network
 	ahead     atomic.Bool    // Prepare was called
@@ -64,6 +65,9 @@ type RunnerOptions struct {
 	Network func() (*proxy.Gateway, error)
 	// Cache is what runs have as ~/.cache; nil for an empty one each time. The runner closes it.
 	Cache *overlay.Cache
+	// Direct notes that a run begins which writes to the workspace itself, so that the history has it; forget takes the note of one
+	// back that did not begin after all. nil notes none.
+	Direct func(run, what string) (forget func() error, err error)
 	// Packages is what the package tools need; without its Begin there are none.
 	Packages PackageOptions
 }
@@ -73,7 +77,7 @@ func NewRunner(o RunnerOptions) *WorkspaceRunner {
 	if o.Layers != nil {
 		o.Layers.LimitCopies(int64(o.Policy.Limits.Disk))
 	}
-	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache, packages: packages{options: o.Packages}, ports: choosePorts(), down: newTeardown()}
+	return &WorkspaceRunner{backend: o.Backend, layers: o.Layers, view: o.View, policy: o.Policy, tools: o.Tools, identity: o.Identity, network: o.Network, cache: o.Cache, direct: o.Direct, packages: packages{options: o.Packages}, ports: choosePorts(), down: newTeardown()}
 }
 
 // Permit implements [Runner].
@@ -166,21 +170,13 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 // inMode does the run as workspace.mode says.
 func (w *WorkspaceRunner) inMode(call, ctx context.Context, id string, r Request, scratch *scratch, output io.Writer) (Result, error) {
 	if w.layers == nil {
-		result, _ := w.execute(ctx, id, r, nil, scratch, output)
-		if result.Status != StatusRefused && result.Status != StatusError {
-			result.Workspace.Landed = true
-			result.WorkspaceLine = writtenDirectly
-		}
-		if w.backend.Unconfined() {
-			result.Notes = append(result.Notes, "this run was not sandboxed (sandbox.backend is \"direct\")")
-		}
-		return result, nil
+		return w.noted(id, r, func() Result { return w.unconfined(ctx, id, r, scratch, output) }), nil
 	}
 	if w.policy.ReadOnly {
 		return w.look(ctx, id, r, scratch, output), nil
 	}
 	if w.policy.Through {
-		return w.through(call, ctx, id, r, scratch, output), nil
+		return w.noted(id, r, func() Result { return w.through(call, ctx, id, r, scratch, output) }), nil
 	}
 	txn, result, err := w.attempt(call, ctx, id, r, scratch, output)
 	if err != nil {

@@ -17,6 +17,35 @@ const writtenDirectly = "workspace: written directly, without a transaction"
 // notHeld says what the sandbox does not keep a run from that writes to the workspace itself.
 const notHeld = `workspace.mode is "direct": there is no undo and no conflict check; limits.disk does not bound what is written to the workspace, only a floor of free space does; protected and hidden paths are held as they were when the run began, not those that were made or replaced since`
 
+// noted does a run that writes to the workspace itself, which is noted before: one that is cut off has changed the workspace too.
+func (w *WorkspaceRunner) noted(id string, r Request, run func() Result) Result {
+	if w.direct == nil {
+		return run()
+	}
+	forget, err := w.direct(id, describe(r))
+	result := run()
+	if err == nil && !result.Workspace.Landed { // nothing ran
+		err = forget()
+	}
+	if err != nil {
+		result.Notes = append(result.Notes, fmt.Sprintf("whether this run is listed by airlock log is not known: %v", err))
+	}
+	return result
+}
+
+// unconfined does a run without a sandbox.
+func (w *WorkspaceRunner) unconfined(ctx context.Context, id string, r Request, scratch *scratch, output io.Writer) Result {
+	result, _ := w.execute(ctx, id, r, nil, scratch, output) // the error is in the result
+	if result.Status != StatusRefused && result.Status != StatusError {
+		result.Workspace.Landed = true
+		result.WorkspaceLine = writtenDirectly
+	}
+	if w.backend.Unconfined() {
+		result.Notes = append(result.Notes, "this run was not sandboxed (sandbox.backend is \"direct\")")
+	}
+	return result
+}
+
 // through does a sandboxed run that writes to the workspace itself. call ends with the call, ctx with the
 // run's time too.
 func (w *WorkspaceRunner) through(call, ctx context.Context, id string, r Request, scratch *scratch, output io.Writer) Result {

@@ -1,0 +1,83 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// noteDirect notes a run of a fixture's workspace that writes to it itself.
+func (f *fixture) noteDirect(run, what string) (forget func() error) {
+	f.t.Helper()
+	forget, err := NoteDirect(context.Background(), f.dir, stateOf(f.Workspace), run, what)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return forget
+}
+
+// stateOf is what a workspace was opened with as airlock's own directory.
+func stateOf(w *Workspace) string {
+	dir, _, _ := strings.Cut(w.state, "/workspaces/")
+	return dir
+}
+
+// TestUndoAfterDirect: a run that wrote to the workspace itself is the last one, though nothing can take it back; an earlier one
+// is taken back only by its name.
+func TestUndoAfterDirect(t *testing.T) {
+	f := onDisk(t, "echo 1 > a; echo 1 > b")
+	last := func(want string) {
+		t.Helper()
+		for what, err := range map[string]error{
+			"undo": func() error { _, err := f.Undo(context.Background(), ""); return err }(),
+			"diff": f.Diff(context.Background(), "", &strings.Builder{}),
+		} {
+			var direct *DirectError
+			if !errors.As(err, &direct) || direct.Run != want || direct.Named {
+				t.Errorf("%s: %v, want that run %s wrote directly", what, err, want)
+			}
+		}
+	}
+	forget := f.noteDirect("d0", "first")
+	last("d0") // and none has landed
+	if err := forget(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Undo(context.Background(), ""); !errors.Is(err, ErrNoLanding) {
+		t.Errorf("undo after a run that did not begin: %v", err)
+	}
+	f.landed("echo 2 > a; echo 2 > b", "")
+	f.noteDirect("d1", "second")
+	f.host("echo 3 > b")
+	last("d1")
+	var direct *DirectError
+	if _, err := f.Undo(context.Background(), "d1"); !errors.As(err, &direct) || !direct.Named || direct.What != "second" {
+		t.Errorf("undo by its name: %v", err)
+	}
+	if got := f.states(); got != "direct kept" {
+		t.Errorf("history: %s", got)
+	}
+	// What it changed stays beside what is taken back.
+	report := f.undo("r1")
+	if got := f.host("cat a b"); got != "1\n3\n" || len(report.Conflicts) != 1 {
+		t.Errorf("after undo: %q, %+v", got, report)
+	}
+	if got := f.states(); got != "kept direct undone" {
+		t.Errorf("history: %s", got)
+	}
+	f.undo("") // of the undo, which is the last
+}
+
+// TestDirectLimit: so many are known, the last ones.
+func TestDirectLimit(t *testing.T) {
+	f := onDisk(t, "")
+	for i := range directLimit + 3 {
+		f.noteDirect(fmt.Sprint("d", i), strings.Repeat("x", 2000))
+	}
+	all, err := f.History(context.Background())
+	if err != nil || len(all) != directLimit || all[0].Run != fmt.Sprint("d", directLimit+2) || len(all[0].What) != 1024 {
+		t.Errorf("%d runs, %v", len(all), err)
+	}
+}
