@@ -17,6 +17,7 @@ import (
 	"airlock/overlay"
 	"airlock/proxy"
 	"airlock/sandbox"
+	"airlock/tools"
 )
 
 func doctorCommand() command {
@@ -25,10 +26,11 @@ func doctorCommand() command {
 		args:    "[flags] [--json]",
 		summary: "what holds on this host, what does not, and the mend",
 		help: `Probes each promise on this host, builds a sandbox once, and prints what holds, what
-does not, and what to do about it. The exit status is 0 if runs are possible, and 1
-if they are not.
+does not, and what to do about it. The workspace, if the working directory can be one
+or another is named, is opened as for a run, with the project's policy and all that
+runs are to read. The exit status is 0 if runs are possible, and 1 if they are not.
 
-    airlock doctor
+    airlock doctor --workspace ~/project
 
 ` + commonHelp + `    --json             print it as JSON
 `,
@@ -42,11 +44,15 @@ if they are not.
 		if done {
 			return status
 		}
-		d := diagnose(ctx, s.user, a.environ)
+		w := s.examine()
+		d := diagnose(ctx, w.settings, a.environ)
 		if err := s.places.enterState(); err != nil {
-			d.refuse(err)
-		} else if c, ok := checkState(s.places.state); ok && !s.user.Unconfined() {
-			d.Checks = append(d.Checks, c)
+			d.refuse("state directory", "runs are possible, and can be taken back", err)
+		} else {
+			if c, ok := checkState(s.places.state); ok && !w.settings.Unconfined() {
+				d.Checks = append(d.Checks, c)
+			}
+			d.enter(ctx, s.places, w, a.environ)
 		}
 		d.wait(s.places.state)
 		print := func(w io.Writer) error { return d.print(w, a.paint(), a.columns()) }
@@ -72,6 +78,8 @@ type diagnosis struct {
 	Why         string            `json:"backend_why,omitempty"`      // what speaks for it, as the end of a sentence
 	Refused     []refused         `json:"backends_refused,omitempty"` // those that do not work here and were tried before
 	Through     bool              `json:"written_directly,omitempty"` // sandboxed runs write to the workspace itself
+	Workspace   string            `json:"workspace,omitempty"`        // that runs were judged in
+	NoWorkspace string            `json:"no_workspace,omitempty"`     // why the working directory is none
 	Cause       string            `json:"cause,omitempty"`            // why runs are not possible
 	Mend        string            `json:"mend,omitempty"`
 	Checks      []check           `json:"checks"`
@@ -154,16 +162,79 @@ func checkEgress(form sandbox.EgressForm, err error, s settings, environ []strin
 	return c
 }
 
-// refuse notes that no run is possible, since the state directory can't be used.
-func (d *diagnosis) refuse(err error) {
-	c := check{
-		Name: "state directory", Promise: "runs are possible, and can be taken back",
-		Detail: strings.TrimPrefix(err.Error(), "the state directory "), Mend: strings.Join(hintsOf(err), "; "),
-	}
+// refuse notes that no run is possible, for what err says of the thing that is called name.
+func (d *diagnosis) refuse(name, promise string, err error) {
+	cause := strings.ReplaceAll(err.Error(), "\n", "; ")
+	detail := strings.TrimPrefix(strings.TrimPrefix(cause, "the "+name+" "), name+": ")
+	c := check{Name: name, Promise: promise, Detail: detail, Mend: strings.Join(hintsOf(err), "; ")}
 	d.Checks = append(d.Checks, c)
 	if d.Possible {
-		d.Possible, d.Cause, d.Mend = false, err.Error(), c.Mend
+		d.Possible, d.Cause, d.Mend = false, cause, c.Mend
 	}
+}
+
+// examined is the workspace that doctor judges runs in, and the settings that hold in it.
+type examined struct {
+	opened
+	settings settings // the user's where there is no workspace, or it is refused
+	none     error    // why the working directory, which nobody named, is no workspace
+	err      error    // why every run in it is refused
+}
+
+// examine opens the workspace as a run does. That the working directory is none is no fault of the host's: a server has that of its
+// client.
+func (s setup) examine() examined {
+	w := examined{settings: s.user}
+	dir, err := s.here()
+	if err == nil {
+		_, err = s.rules.open(dir)
+	}
+	if err != nil && s.workspace == "" {
+		w.none = err
+		return w
+	}
+	if w.opened, w.err = s.openHere(); w.err == nil {
+		w.settings = w.opened.settings
+	}
+	return w
+}
+
+// enter finds out whether something refuses every run in the workspace, by doing what a run does before it begins. Where there is no
+// workspace, that is what every one would be refused for.
+func (d *diagnosis) enter(ctx context.Context, p places, w examined, environ []string) {
+	const name, promise = "workspace", "runs are possible in it"
+	d.Workspace = w.dir
+	switch {
+	case w.err != nil:
+		d.refuse(name, promise, w.err)
+		return
+	case w.none != nil:
+		d.NoWorkspace = strings.TrimPrefix(w.none.Error(), name+": ")
+		if _, err := w.settings.read(); err != nil {
+			d.refuse("sandbox.read", "runs read what it names", err)
+		}
+		return
+	case !d.Possible:
+		return
+	}
+	if uid, _, err := runAs(w.dir); err == nil && uid == 0 && d.RootRefused {
+		d.refuse(name, promise, &fault{
+			Where: name, Key: tomlText(w.dir), Hint: "run airlock as another user, or give it a cgroup",
+			Msg: "is root's own, nothing here holds limits.processes, and root of the host is not bound by the other means",
+		})
+		return
+	}
+	backend := d.Backend // which was tried just now
+	w.auto = func() (sandbox.Backend, error) { return sandbox.Open(backend) }
+	runner, err := openRunner(ctx, p, w.opened, environ)
+	if err == nil {
+		err = runner.Close()
+	}
+	if err != nil {
+		d.refuse(name, promise, err)
+		return
+	}
+	d.Checks = append(d.Checks, check{Name: name, Promise: promise, OK: true, Detail: tomlText(w.dir) + " can be opened; project policy: " + w.projectState()})
 }
 
 // checkState says so if what is kept in the state directory can't be executed.
@@ -242,11 +313,8 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 		}
 		err = errors.Join(err, backend.Close())
 	}
-	if err == nil {
-		_, err = s.shown()
-	}
 	if err == nil && s.Limits.Enforce == "strict" {
-		err = refusedByStrict(d.Held)
+		err = refusedByStrict(d.Held, s.Limits)
 	}
 	d.Root = os.Geteuid() == 0
 	if err == nil && !s.Unconfined() && s.Limits.Processes > 0 && !sandbox.IsHeld(d.Held["processes"]) {
@@ -269,13 +337,16 @@ func diagnose(ctx context.Context, s settings, environ []string) diagnosis {
 }
 
 // refusedByStrict says why limits.enforce = "strict" refuses every run on a host that holds these limits; nil if
-// it doesn't. Memory and processes are the ones that every configuration limits.
-func refusedByStrict(held map[string]string) error {
-	for _, name := range []string{"memory", "processes"} {
-		if !sandbox.IsHeld(held[name]) {
+// it doesn't.
+func refusedByStrict(held map[string]string, l tools.Limits) error {
+	for _, limit := range []struct {
+		name string
+		set  bool
+	}{{"memory", l.Memory > 0}, {"processes", l.Processes > 0}, {"cpu", l.CPU > 0}} {
+		if limit.set && !sandbox.IsHeld(held[limit.name]) {
 			return &fault{
 				Key:  "limits.enforce",
-				Msg:  `is "strict", and nothing on this host holds limits.` + name,
+				Msg:  `is "strict", and nothing on this host holds limits.` + limit.name,
 				Hint: `do what the checks say, or set limits.enforce = "best" to run without what can't be held`,
 			}
 		}
@@ -333,6 +404,9 @@ func (d diagnosis) print(w io.Writer, p paint, columns int) error {
 	}
 	for _, waiting := range d.Waiting {
 		waiting.print(&b)
+	}
+	if d.NoWorkspace != "" {
+		fmt.Fprintf(&b, "\nNo workspace was looked at, with what its project's policy says: %s. Name one with --workspace DIR.\n", d.NoWorkspace)
 	}
 	switch {
 	case !d.Possible:

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"airlock/sandbox"
+	"airlock/tools"
 )
 
 func TestCheckEgress(t *testing.T) {
@@ -83,5 +84,35 @@ func TestDoctorOfRoot(t *testing.T) {
 	}
 	if !strings.Contains(b.String(), "Runs in a workspace of root's own are refused, since nothing here holds limits.processes") {
 		t.Errorf("runs of root's are refused, but it says %s", &b)
+	}
+}
+
+// With limits.enforce = "strict" doctor refuses what a run would be refused for: processors, too, where they are limited.
+func TestDoctorOfStrict(t *testing.T) {
+	held := map[string]string{"memory": "cgroup v2", "processes": "cgroup v2", "cpu": sandbox.Affinity}
+	limits := tools.DefaultLimits()
+	if err := refusedByStrict(held, limits); err != nil {
+		t.Errorf("without a limit on processors: %v", err)
+	}
+	limits.CPU = 1
+	if err := refusedByStrict(held, limits); err == nil || !strings.Contains(err.Error(), "limits.cpu") {
+		t.Errorf("with one: %v", err)
+	}
+	held["memory"] = sandbox.Watched
+	if err := refusedByStrict(held, limits); err == nil || !strings.Contains(err.Error(), "limits.memory") {
+		t.Errorf("with memory that is watched: %v", err)
+	}
+}
+
+// Where runs of root's own are refused, and the workspace is root's, none is possible.
+func TestDoctorInRootsWorkspace(t *testing.T) {
+	dir := t.TempDir()
+	if uid, _, err := runAs(dir); err != nil || uid != 0 {
+		t.Skip("this is not root, or the temporary directory is not root's")
+	}
+	d := diagnosis{Possible: true, Root: true, RootRefused: true}
+	d.enter(t.Context(), places{}, examined{opened: opened{dir: dir}}, nil)
+	if d.Possible || !strings.Contains(d.Cause, "limits.processes") || d.Mend == "" {
+		t.Errorf("%+v", d)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,14 +204,14 @@ func (s settings) describe() tools.Policy {
 	}
 }
 
-// shown are the mounts of what sandbox.read names.
-func (s settings) shown() (mounts []sandbox.Mount, err error) {
+// read shows what sandbox.read names.
+func (s settings) read() (mounts []sandbox.Mount, err error) {
 	for _, path := range s.Sandbox.Read {
 		shown, err := sandbox.Show(path)
 		if err != nil {
-			err := s.attribute(errors.New("sandbox.read: " + err.Error()))
+			err = s.attribute(fmt.Errorf("sandbox.read: %s can't be shown: %w", tomlText(path), cause(err)))
 			if f := new(fault); errors.As(err, &f) {
-				f.Hint = "what runs are to read has to be there; make it, or take it off the list"
+				f.Hint = "make it, or take it out of sandbox.read"
 			}
 			return nil, err
 		}
@@ -221,11 +222,11 @@ func (s settings) shown() (mounts []sandbox.Mount, err error) {
 
 // view is what every run of the workspace sees of the host, and its environment.
 func (o opened) view(p places, system *sandbox.System, environ []string) (tools.View, error) {
-	shown, err := o.settings.shown()
+	read, err := o.settings.read()
 	if err != nil {
 		return tools.View{}, err
 	}
-	mounts := slices.Concat(system.Mounts, shown)
+	mounts := slices.Concat(system.Mounts, read)
 	// The links that lead to the workspace are there too, so that a path that a client knows it by works.
 	_, links, err := sandbox.FollowLinks(o.alias)
 	if err != nil {
