@@ -72,8 +72,8 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 	options.Policy, options.Tools = o.settings.describe(), o.settings.Tools
 	options.Policy.Cache = options.Cache != nil
 	options.Network = o.network.current
-	options.Direct = func(run, what string) (func() error, error) {
-		return overlay.NoteDirect(context.Background(), o.dir, p.state, run, what)
+	options.Direct = func(ctx context.Context, run, what string) (func() error, error) {
+		return overlay.NoteDirect(ctx, o.dir, p.state, run, what)
 	}
 	options.Policy.Notes = append(unheld(options.Backend, o.settings.Limits), notes...)
 	if !o.settings.Unconfined() {

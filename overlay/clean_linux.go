@@ -143,6 +143,11 @@ func (c *cleaning) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if c.done.Gone && c.History && !c.DryRun {
+		if err := os.Remove(filepath.Join(c.own.path, directName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -50,7 +50,8 @@ func NoteDirect(ctx context.Context, dir, stateDir, run, what string) (forget fu
 		return nil, fmt.Errorf("overlay: note a run: %w", err)
 	}
 	return func() error {
-		return changeDirect(ctx, state, func(all []recordedDirect) []recordedDirect {
+		// That the run did not begin may be since ctx ended.
+		return changeDirect(context.WithoutCancel(ctx), state, func(all []recordedDirect) []recordedDirect {
 			return slices.DeleteFunc(all, func(d recordedDirect) bool { return d.Run == run })
 		})
 	}, nil

@@ -68,6 +68,15 @@ func TestUndoAfterDirect(t *testing.T) {
 		t.Errorf("history: %s", got)
 	}
 	f.undo("") // of the undo, which is the last
+
+	// A run that is noted is none of the workspace's once that is gone, as a landing is.
+	f.host("cd /; mv $OLDPWD $BASE/elsewhere")
+	if _, err := Clean(context.Background(), CleanOptions{StateDir: stateOf(f.Workspace), Workspace: f.dir, History: true}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := readDirect(f.state); err != nil || len(all) > 0 {
+		t.Errorf("left of a workspace that is gone: %v, %v", all, err)
+	}
 }
 
 // TestDirectLimit: so many are known, the last ones.

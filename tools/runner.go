@@ -36,7 +36,7 @@ type WorkspaceRunner struct {
 	cache    *overlay.Cache        // nil: none
 	uncached atomic.Pointer[error] // why the kernel does not take the cache, once that is known
 	packages packages
-	direct   func(run, what string) (forget func() error, err error) // nil: no run is noted
+	direct   func(ctx context.Context, run, what string) (forget func() error, err error) // nil: no run is noted
 
 	ports     sandbox.Egress // of runs with a network
 	ahead     atomic.Bool    // Prepare was called
@@ -67,7 +67,7 @@ type RunnerOptions struct {
 	Cache *overlay.Cache
 	// Direct notes that a run begins which writes to the workspace itself, so that the history has it; forget takes the note of one
 	// back that did not begin after all. nil notes none.
-	Direct func(run, what string) (forget func() error, err error)
+	Direct func(ctx context.Context, run, what string) (forget func() error, err error)
 	// Packages is what the package tools need; without its Begin there are none.
 	Packages PackageOptions
 }
@@ -170,13 +170,13 @@ func (w *WorkspaceRunner) transact(call, ctx context.Context, id string, r Reque
 // inMode does the run as workspace.mode says.
 func (w *WorkspaceRunner) inMode(call, ctx context.Context, id string, r Request, scratch *scratch, output io.Writer) (Result, error) {
 	if w.layers == nil {
-		return w.noted(id, r, func() Result { return w.unconfined(ctx, id, r, scratch, output) }), nil
+		return w.noted(ctx, id, r, func() Result { return w.unconfined(ctx, id, r, scratch, output) }), nil
 	}
 	if w.policy.ReadOnly {
 		return w.look(ctx, id, r, scratch, output), nil
 	}
 	if w.policy.Through {
-		return w.noted(id, r, func() Result { return w.through(call, ctx, id, r, scratch, output) }), nil
+		return w.noted(ctx, id, r, func() Result { return w.through(call, ctx, id, r, scratch, output) }), nil
 	}
 	txn, result, err := w.attempt(call, ctx, id, r, scratch, output)
 	if err != nil {

@@ -18,11 +18,11 @@ const writtenDirectly = "workspace: written directly, without a transaction"
 const notHeld = `workspace.mode is "direct": there is no undo and no conflict check; limits.disk does not bound what is written to the workspace, only a floor of free space does; protected and hidden paths are held as they were when the run began, not those that were made or replaced since`
 
 // noted does a run that writes to the workspace itself, which is noted before: one that is cut off has changed the workspace too.
-func (w *WorkspaceRunner) noted(id string, r Request, run func() Result) Result {
+func (w *WorkspaceRunner) noted(ctx context.Context, id string, r Request, run func() Result) Result {
 	if w.direct == nil {
 		return run()
 	}
-	forget, err := w.direct(id, describe(r))
+	forget, err := w.direct(ctx, id, describe(r))
 	result := run()
 	if err == nil && !result.Workspace.Landed { // nothing ran
 		err = forget()
