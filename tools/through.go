@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -24,6 +25,9 @@ func (w *WorkspaceRunner) noted(ctx context.Context, id string, r Request, run f
 	}
 	forget, err := w.direct(ctx, id, describe(r))
 	result := run()
+	if errors.Is(err, errors.ErrUnsupported) { // there is no history here that it could be missing in
+		return result
+	}
 	if err == nil && !result.Workspace.Landed { // nothing ran
 		err = forget()
 	}
