@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"airlock/internal/configmerge"
 )
@@ -24,6 +25,8 @@ type client struct {
 	toml    bool           // the file is TOML, and JSON otherwise
 	servers string         // the table in it that has the servers by name
 	more    map[string]any // what the entry of a server has beside its command and arguments
+	timeout string         // the key by which it is told how long to wait for a call, in units; "" if there is none
+	unit    time.Duration
 
 	// own is the client's file that --write takes, relative to the workspace; or the path of the user's, which
 	// perUser finds.
@@ -62,14 +65,14 @@ func clients() []client {
 			name: "codex", file: "~/.codex/config.toml",
 			note:           "tool_timeout_sec, in seconds, is above limits.max_timeout: otherwise the client gives up first.",
 			tellsWorkspace: true,
-			toml:           true, servers: "mcp_servers", more: map[string]any{"tool_timeout_sec": int64(clientTimeout)},
+			toml:           true, servers: "mcp_servers", timeout: "tool_timeout_sec", unit: time.Second,
 			perUser: inHome("CODEX_HOME", ".codex", "config.toml"),
 		},
 		{
 			name: "gemini", file: "~/.gemini/settings.json, or .gemini/settings.json in the project",
 			note:           "timeout, in milliseconds, is above limits.max_timeout: otherwise the client gives up first.",
 			tellsWorkspace: true,
-			servers:        "mcpServers", more: map[string]any{"timeout": int64(clientTimeout * 1000)},
+			servers:        "mcpServers", timeout: "timeout", unit: time.Millisecond,
 			perUser: inHome("", ".gemini", "settings.json"),
 		},
 		{
@@ -85,9 +88,8 @@ func clients() []client {
 	}
 }
 
-// clientTimeout is how long a client is told to wait for a call, in seconds: longer than the default of
-// limits.max_timeout, one hour.
-const clientTimeout = 3660
+// clientSlack is how much longer than limits.max_timeout a client is told to wait for a call.
+const clientSlack = time.Minute
 
 func clientNames() []string {
 	var names []string
@@ -116,11 +118,11 @@ func (c client) notes(binary string) []string {
 }
 
 // entry is what a file says of airlock, under its name. insist writes dir even where the client would say
-// the workspace itself.
-func (c client) entry(binary, dir string, insist bool) map[string]any {
+// the workspace itself. longest is limits.max_timeout.
+func (c client) entry(binary, dir string, insist bool, longest time.Duration) map[string]any {
 	args := []any{"serve"}
 	switch {
-	case insist || !c.tellsWorkspace && c.variable == "":
+	case c.names(insist):
 		args = append(args, "--workspace", dir)
 	case c.variable != "":
 		args = append(args, "--workspace", c.variable)
@@ -129,8 +131,14 @@ func (c client) entry(binary, dir string, insist bool) map[string]any {
 	for k, v := range c.more {
 		entry[k] = v
 	}
+	if c.timeout != "" {
+		entry[c.timeout] = int64((longest + clientSlack) / c.unit)
+	}
 	return entry
 }
+
+// names reports whether the entry has the workspace's own path.
+func (c client) names(insist bool) bool { return insist || !c.tellsWorkspace && c.variable == "" }
 
 // path is where the entry is in the file.
 func (c client) path() []string { return []string{c.servers, "airlock"} }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"airlock/internal/spelling"
@@ -74,7 +75,15 @@ Flags:
 			printError(a.stderr, fmt.Errorf("the path %s is not UTF-8, and a client's configuration can hold nothing else", tomlText(dir)))
 			return exitFailed
 		}
-		entry := about.entry(binary, dir, *workspace != "")
+		s, err := (&commonFlags{}).setUp(a.environ)
+		if err == nil && about.names(*workspace != "") {
+			_, err = s.rules.open(dir) // a server that refuses it is all that a client would show
+		}
+		if err != nil {
+			printError(a.stderr, err)
+			return exitUsage
+		}
+		entry := about.entry(binary, dir, *workspace != "", time.Duration(s.user.Limits.MaxTimeout))
 		if *write {
 			if err := about.write(a, entry, dir, a.path(*file)); err != nil {
 				printError(a.stderr, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The README shows, for each client, the block that `airlock client` prints.
@@ -15,7 +16,7 @@ func TestREADMEShowsClientBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range clients() {
-		block := c.block(c.entry("/usr/local/bin/airlock", "/home/you/project", false))
+		block := c.block(c.entry("/usr/local/bin/airlock", "/home/you/project", false, time.Hour))
 		indented := "    " + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n    ") + "\n"
 		if !strings.Contains(string(text), "<code>airlock client "+c.name+"</code>") || !strings.Contains(string(text), indented) {
 			t.Errorf("README.md lacks the block of %s:\n%s", c.name, indented)

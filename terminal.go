@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 )
 
@@ -28,7 +29,9 @@ func confirm(terminal func() (io.ReadWriteCloser, error), question, hint string)
 	return answer == "yes" || answer == "y", nil
 }
 
-// openTerminal opens the terminal that controls the process.
+// openTerminal opens the terminal that controls the process. Whoever is asked there may leave by an interrupt: nothing was begun
+// that would have to be ended first.
 func openTerminal() (io.ReadWriteCloser, error) {
+	signal.Reset()
 	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }

@@ -33,6 +33,10 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 	if err := w.unmoved(); err != nil {
 		return Report{}, err
 	}
+	return w.undoLocked(ctx, run)
+}
+
+func (w *Workspace) undoLocked(ctx context.Context, run string) (Report, error) {
 	h, e, err := w.findEntry(run)
 	if err != nil {
 		return Report{}, err
@@ -49,6 +53,10 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 		return Report{}, err
 	}
 	if beside, only := r.putBeside(); only {
+		// An undo that took nothing back left its run to be taken back, and that one is still the last.
+		if of, undo := strings.CutPrefix(r.What, undoOf); undo && run == "" && r.Report.Undo {
+			return w.undoLocked(ctx, of)
+		}
 		return Report{}, &NothingLandedError{Run: e.run, Beside: beside}
 	}
 	kept, err := h.sub(e.String())
@@ -90,11 +98,14 @@ func (w *Workspace) undo(ctx context.Context, run string) (Report, error) {
 	return report, errors.Join(err, t.end())
 }
 
+// undoOf begins what an undo is described by.
+const undoOf = "undo of "
+
 // beginUndo makes a transaction without a layer.
 func (w *Workspace) beginUndo(of string) (*Txn, error) {
 	var id [4]byte
 	rand.Read(id[:])
-	return w.beginWithoutLayer(hex.EncodeToString(id[:]), "undo of "+of)
+	return w.beginWithoutLayer(hex.EncodeToString(id[:]), undoOf+of)
 }
 
 func (w *Workspace) beginWithoutLayer(run, what string) (*Txn, error) {

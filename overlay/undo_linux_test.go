@@ -286,4 +286,7 @@ func TestUndoOfWhatChanged(t *testing.T) {
 		t.Errorf("the history is %q", got)
 	}
 	f.undo("r1") // once more, not refused
+	if report := f.undo(""); report.Of != "r1" || len(report.Conflicts) != 2 {
+		t.Errorf("the last run that can be taken back: %+v", report)
+	}
 }
