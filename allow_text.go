@@ -70,8 +70,14 @@ func addToArray(text string, line int, key string, entries []string) (string, er
 	if end < 0 {
 		return "", errByHand
 	}
-	separator := ", "
-	// An array of several lines gets a line more.
+	if len(entries) == 0 {
+		return text, nil
+	}
+	separator, comma, at := ", ", ",", last
+	if text[last-1] == ',' || text[last-1] == '[' {
+		comma = ""
+	}
+	// An array of several lines gets a line more, behind what is said of its last entry.
 	if strings.Contains(text[start:end], "\n") {
 		lineStart := strings.LastIndexByte(text[:last], '\n') + 1
 		indent := text[lineStart : lineStart+len(text[lineStart:last])-len(strings.TrimLeft(text[lineStart:last], " \t"))]
@@ -79,19 +85,19 @@ func addToArray(text string, line int, key string, entries []string) (string, er
 			indent = "    "
 		}
 		separator = "," + newline(text) + indent
-	}
-	var added strings.Builder
-	for i, entry := range entries {
-		s := separator
-		if i == 0 && (text[last-1] == ',' || text[last-1] == '[') {
-			s = strings.TrimPrefix(separator, ",")
-			if text[last-1] == '[' {
-				s = strings.TrimPrefix(s, " ")
-			}
+		if n := strings.Index(text[last:end], newline(text)); n >= 0 {
+			at += n
 		}
-		added.WriteString(s + tomlText(entry))
 	}
-	return text[:last] + added.String() + text[last:], nil
+	added := make([]string, len(entries))
+	for i, entry := range entries {
+		added[i] = tomlText(entry)
+	}
+	first := strings.TrimPrefix(separator, ",")
+	if text[last-1] == '[' {
+		first = strings.TrimPrefix(first, " ")
+	}
+	return text[:last] + comma + text[last:at] + first + strings.Join(added, separator) + text[at:], nil
 }
 
 // setString replaces the value of the key on a line, which is a plain string; 0 makes the key.

@@ -17,11 +17,23 @@ func TestAllowInText(t *testing.T) {
 		{"comma", "[network]\nmode = \"allowlist\"\nallow = ['x.test', ]\n", "[network]\nmode = \"allowlist\"\nallow = ['x.test', \"a.test\", \"b.test:22\" ]\n"},
 		{
 			"lines", "[network]\nmode = \"allowlist\"\nallow = [\n\t\"x.test\", # ours\n\t\"y.test\" # theirs, \"z\"\n]\n",
-			"[network]\nmode = \"allowlist\"\nallow = [\n\t\"x.test\", # ours\n\t\"y.test\",\n\t\"a.test\",\n\t\"b.test:22\" # theirs, \"z\"\n]\n",
+			"[network]\nmode = \"allowlist\"\nallow = [\n\t\"x.test\", # ours\n\t\"y.test\", # theirs, \"z\"\n\t\"a.test\",\n\t\"b.test:22\"\n]\n",
 		},
 		{
 			"lines with a comma", "[network]\nmode = \"allowlist\"\nallow = [\n  \"x.test\",\n]\n",
 			"[network]\nmode = \"allowlist\"\nallow = [\n  \"x.test\",\n  \"a.test\",\n  \"b.test:22\"\n]\n",
+		},
+		{
+			"a comma and what is said of it", "[network]\r\nmode = \"allowlist\"\r\nallow = [\r\n  \"x.test\", # theirs\r\n]\r\n",
+			"[network]\r\nmode = \"allowlist\"\r\nallow = [\r\n  \"x.test\", # theirs\r\n  \"a.test\",\r\n  \"b.test:22\"\r\n]\r\n",
+		},
+		{
+			"nothing but a comment", "[network]\nmode = \"allowlist\"\nallow = [ # none yet\n  # to come\n]\n",
+			"[network]\nmode = \"allowlist\"\nallow = [ # none yet\n    \"a.test\",\n    \"b.test:22\"\n  # to come\n]\n",
+		},
+		{
+			"the last on the closing line", "[network]\nmode = \"allowlist\"\nallow = [\"x.test\", # one\n  \"y.test\"] # both\n",
+			"[network]\nmode = \"allowlist\"\nallow = [\"x.test\", # one\n  \"y.test\",\n  \"a.test\",\n  \"b.test:22\"] # both\n",
 		},
 		{"other end of line", "[network]\r\ndeny = [\"d.test\"]\r\n", "[network]\r\nmode = \"allowlist\"\r\nallow = [\"a.test\", \"b.test:22\"]\r\ndeny = [\"d.test\"]\r\n"},
 	} {
