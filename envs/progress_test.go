@@ -80,7 +80,7 @@ func TestCauseOfAFailure(t *testing.T) {
 		{Outcome{Output: pip}, "the packages could not be resolved: No matching distribution found for x; the index answered 502 when it was asked for x"},
 		{
 			Outcome{Output: pip, Unreached: []string{"index.test:443 could not be reached: no such host"}},
-			"the packages could not be resolved: index.test:443 could not be reached: no such host",
+			"the packages could not be resolved: index.test:443 could not be reached: no such host" + unreachedHint,
 		},
 		{
 			Outcome{Output: "ERROR: x\n", Refused: []string{"x.test:443 (not listed)"}},
@@ -88,7 +88,7 @@ func TestCauseOfAFailure(t *testing.T) {
 		},
 		{
 			Outcome{Ended: "timeout", Unreached: []string{"index.test:443 could not be reached: no such host"}},
-			"the packages could not be resolved: index.test:443 could not be reached: no such host: it was ended (timeout)",
+			"the packages could not be resolved: index.test:443 could not be reached: no such host" + unreachedHint + ": it was ended (timeout)",
 		},
 	} {
 		if got := (&StepError{Step: "resolve", Outcome: tt.out}).Error(); got != tt.want {

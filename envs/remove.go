@@ -2,6 +2,7 @@ package envs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -26,6 +27,9 @@ func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 	}
 	for _, language := range []string{LanguagePython, LanguageR} {
 		file := s.environmentFile(language, name)
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			continue // nothing is there yet, and nothing should be because of this
+		}
 		held, err := filelock.Try(strings.TrimSuffix(file, ".json")+".lock", filelock.Alone)
 		if err != nil {
 			return r, err

@@ -157,6 +157,10 @@ type StepError struct {
 	Outcome Outcome
 }
 
+// unreachedHint is the way out where an index was not reached.
+const unreachedHint = " (the user can set packages.index, or packages.r.repo, to one that is reached from here, network.upstream to the proxy that " +
+	"leads out, and network.resolve for a name that nobody resolves)"
+
 // Error gives the cause: what the network refused first, since an installer takes that for a package that
 // does not exist.
 func (e *StepError) Error() string {
@@ -169,7 +173,7 @@ func (e *StepError) Error() string {
 	}
 	if len(e.Outcome.Unreached) > 0 {
 		// What the installer says of it is that there is no such package, or that the way out answered.
-		doing += ": " + clip(strings.Join(e.Outcome.Unreached, "; "), 1000)
+		doing += ": " + clip(strings.Join(e.Outcome.Unreached, "; "), 1000) + unreachedHint
 		if e.Outcome.Ended == "" {
 			return doing
 		}

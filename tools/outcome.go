@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"airlock/internal/units"
 	"airlock/overlay"
 	"airlock/sandbox"
 )
@@ -50,6 +52,23 @@ func ended(exit sandbox.Exit) Result {
 		result.Notes = append(result.Notes, fmt.Sprintf("the run reached limits.%s; what it tried beyond failed", exit.Limit))
 	}
 	return result
+}
+
+// bound says how much a run had of what ended it; "" where nothing of that kind did. timeout is how long it might take.
+func (l Limits) bound(result Result, timeout time.Duration) string {
+	switch most := l.MaxTimeout.Std(); {
+	case result.Status == StatusTimeout && timeout < most:
+		return fmt.Sprintf("the run had %s; a call can give it up to %s (limits.timeout, limits.max_timeout)", units.Duration(timeout), l.MaxTimeout)
+	case result.Status == StatusTimeout:
+		return fmt.Sprintf("the run had %s, and no call can give it more (limits.max_timeout)", l.MaxTimeout)
+	case result.Status != StatusLimit:
+		return ""
+	case result.Limit == "memory":
+		return fmt.Sprintf("limits.memory is %s", l.Memory)
+	case result.Limit == "disk":
+		return fmt.Sprintf("limits.disk is %s", l.Disk)
+	}
+	return ""
 }
 
 // startFailed tells a sandbox that cannot be had on this host from a bug.

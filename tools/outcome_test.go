@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"airlock/overlay"
 )
@@ -28,5 +29,27 @@ func TestReportOfManyPaths(t *testing.T) {
 	}
 	if r := withReport(Result{}, overlay.Report{Added: make([]string, maxPaths)}); len(r.Notes) != 0 {
 		t.Errorf("a full list is noted: %q", r.Notes)
+	}
+}
+
+// A result says how much a run had of what ended it.
+func TestBound(t *testing.T) {
+	l := DefaultLimits()
+	code := 1
+	for _, tt := range []struct {
+		result  Result
+		timeout time.Duration
+		want    string
+	}{
+		{Result{Status: StatusTimeout}, 2 * time.Minute, "the run had 2m; a call can give it up to 1h (limits.timeout, limits.max_timeout)"},
+		{Result{Status: StatusTimeout}, time.Hour, "the run had 1h, and no call can give it more (limits.max_timeout)"},
+		{Result{Status: StatusLimit, Limit: "memory"}, time.Minute, "limits.memory is 4GiB"},
+		{Result{Status: StatusLimit, Limit: "disk"}, time.Minute, "limits.disk is 4GiB"},
+		{Result{Status: StatusExited, ExitCode: &code, Limit: "processes"}, time.Minute, ""},
+		{Result{Status: StatusCancelled}, time.Minute, ""},
+	} {
+		if got := l.bound(tt.result, tt.timeout); got != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.result.Status, tt.result.Limit, got, tt.want)
+		}
 	}
 }

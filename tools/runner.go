@@ -133,6 +133,9 @@ func (w *WorkspaceRunner) Run(ctx context.Context, r Request, progress func(line
 		r.Printing(out)
 	}
 	result, err := w.transact(ctx, running, id, r, w.output(out, r.Tee, progress))
+	if note := w.policy.Limits.bound(result, timeout); note != "" {
+		result.Notes = append(result.Notes, note)
+	}
 	result.RunID = id
 	result.Output, result.OutputDroppedBytes = out.Snapshot()
 	result.DurationMS = time.Since(start).Milliseconds()
