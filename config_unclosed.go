@@ -73,7 +73,7 @@ func (d document) lineAt(offset int) int {
 // could tell what is nobody else's business.
 func (d document) quoted(line int, key string) string {
 	const most = 100
-	if d.secret || d.only != "" || slices.ContainsFunc(mayHoldSecrets, func(name string) bool { return strings.HasPrefix(key, name) }) {
+	if d.secret || d.only != "" {
 		return ""
 	}
 	lines := bytes.Split(d.text, []byte("\n"))
@@ -81,7 +81,7 @@ func (d document) quoted(line int, key string) string {
 		return ""
 	}
 	text := strings.TrimRight(strings.ReplaceAll(string(lines[line-1]), "\t", "    "), " \r")
-	if strings.Contains(text, "@") {
+	if strings.Contains(text, "@") || !harmless(key, text) {
 		return ""
 	}
 	text = strings.Map(func(r rune) rune {
@@ -95,6 +95,27 @@ func (d document) quoted(line int, key string) string {
 	}
 	return text
 }
+
+// harmless reports whether what is at a key, or in a table, is surely none of mayHoldSecrets, and the line none that another key is
+// on too, as in a table within braces. A name that is not known may be a misspelt one of theirs.
+func harmless(key, line string) bool {
+	begins, _, assigns := strings.Cut(line, "=")
+	if key == "" {
+		return !assigns && strings.HasPrefix(strings.TrimSpace(line), "[")
+	}
+	if slices.ContainsFunc(mayHoldSecrets, func(name string) bool { return inTable(key, name) || inTable(name, key) }) {
+		return false
+	}
+	return slices.ContainsFunc(configKeys(), func(known configKey) bool {
+		if inTable(known.name, key) && known.name != key { // the decoder knows no more than the table
+			return true
+		}
+		return inTable(key, known.name) && (!assigns || strings.HasSuffix("."+known.name, "."+strings.TrimSpace(begins)))
+	})
+}
+
+// inTable reports whether a key is another one, or in the table that is called so.
+func inTable(key, table string) bool { return key == table || strings.HasPrefix(key, table+".") }
 
 // mayHoldSecrets begin the names of keys whose values are not repeated in errors, which end up in logs.
 var mayHoldSecrets = []string{"sandbox.env", "network.upstream", "packages.index", "packages.r.repo"}

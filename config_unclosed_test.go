@@ -38,6 +38,14 @@ func TestParseFaultLines(t *testing.T) {
 		{"[limits]\nruns = \x1b[31m3 " + strings.Repeat("x", 200) + "\n", "FILE:2: limits.runs: TOML files cannot contain control characters: '0x1b'", "runs = �[31m3 " + strings.Repeat("x", 86) + "…"},
 		{"[sandbox.env]\nTOKEN = \"s3cret\n", "FILE:2: sandbox.env.TOKEN: " + text, ""},
 		{"[network]\nupstream = \"http://u:s3cret\n", "FILE:2: network.upstream: " + text, ""},
+		{"sandbox = { env = { TOKEN = \"s3cret\" }, backend = auto }\n", "FILE:1: sandbox.backend: expected value but found \"auto\" instead", ""},
+		{"network = { upstream = \"http://s3cret\", mode = deny }\n", "FILE:1: network.mode: expected value but found \"deny\" instead", ""},
+		{"packages = { index = \"https://s3cret\", hosts = [ }\n", "FILE:1: packages.hosts: " + table, ""},
+		{"[sandbox]\nenv TOKEN = \"s3cret\"\n", "FILE:2: sandbox: expected '.' or '=', but got 'T' instead", ""},
+		{"[sandbox]\nenv.A = \"s3cret\" env.B = \"\"\n", "FILE:2: sandbox: expected a top-level item to end with a newline, comment, or EOF, but got 'e' instead", ""},
+		{"[sandbox.evn]\nTOKEN = s3cret\n", "FILE:2: sandbox.evn.TOKEN: expected value but found \"s\" instead", ""},
+		{"[Sandbox.Env]\nTOKEN = s3cret\n", "FILE:2: Sandbox.Env.TOKEN: expected value but found \"s\" instead", ""},
+		{"TOKEN s3cret = 1\n", "FILE:1: expected '.' or '=', but got 's' instead", ""},
 		{"[packages]\nhosts = \"u:s3cret@x\n", "FILE:2: packages.hosts: " + text, ""},
 	} {
 		for _, end := range []string{"\n", "\r\n"} {
