@@ -202,6 +202,9 @@ func (d document) parseFault(err error) error {
 		f.Key = shownKey(strings.Split(parse.LastKey, "."))
 	}
 	f.Msg = d.quoting(parse.Message, "is not valid TOML, or not a value that this key takes")
+	if mayHoldSecret(strings.ToLower(f.Key)) && strings.Contains(parse.Message, `"`) { // what stands there, without the quotes that it needs
+		f.Msg, f.Hint = "is not a value of TOML", "a text stands in quotes"
+	}
 	if m := valueFault().FindStringSubmatch(parse.Message); m != nil && d.secret {
 		f.Msg = "the value " + m[1]
 	}

@@ -103,7 +103,7 @@ func harmless(key, line string) bool {
 	if key == "" {
 		return !assigns && strings.HasPrefix(strings.TrimSpace(line), "[")
 	}
-	if slices.ContainsFunc(mayHoldSecrets, func(name string) bool { return inTable(key, name) || inTable(name, key) }) {
+	if mayHoldSecret(key) || slices.ContainsFunc(mayHoldSecrets, func(name string) bool { return inTable(name, key) }) {
 		return false
 	}
 	return slices.ContainsFunc(configKeys(), func(known configKey) bool {
@@ -116,6 +116,10 @@ func harmless(key, line string) bool {
 
 // inTable reports whether a key is another one, or in the table that is called so.
 func inTable(key, table string) bool { return key == table || strings.HasPrefix(key, table+".") }
+
+func mayHoldSecret(key string) bool {
+	return slices.ContainsFunc(mayHoldSecrets, func(name string) bool { return inTable(key, name) })
+}
 
 // mayHoldSecrets begin the names of keys whose values are not repeated in errors, which end up in logs.
 var mayHoldSecrets = []string{"sandbox.env", "network.upstream", "packages.index", "packages.r.repo"}

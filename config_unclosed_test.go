@@ -44,7 +44,10 @@ func TestParseFaultLines(t *testing.T) {
 		{"[sandbox]\nenv TOKEN = \"s3cret\"\n", "FILE:2: sandbox: expected '.' or '=', but got 'T' instead", ""},
 		{"[sandbox]\nenv.A = \"s3cret\" env.B = \"\"\n", "FILE:2: sandbox: expected a top-level item to end with a newline, comment, or EOF, but got 'e' instead", ""},
 		{"[sandbox.evn]\nTOKEN = s3cret\n", "FILE:2: sandbox.evn.TOKEN: expected value but found \"s\" instead", ""},
-		{"[Sandbox.Env]\nTOKEN = s3cret\n", "FILE:2: Sandbox.Env.TOKEN: expected value but found \"s\" instead", ""},
+		{"[Sandbox.Env]\nTOKEN = s3cret\n", "FILE:2: Sandbox.Env.TOKEN: is not a value of TOML", ""},
+		{"[sandbox.env]\nTOKEN = tops3cret\n", "FILE:2: sandbox.env.TOKEN: is not a value of TOML", ""},
+		{"[sandbox.env]\nTOKEN = 2026-99-99\n", "FILE:2: sandbox.env.TOKEN: is not a value of TOML", ""},
+		{"[sandbox.env]\nTOKEN = \"\"\nTOKEN = \"\"\n", "FILE:3: sandbox.env.TOKEN: Key 'sandbox.env.TOKEN' has already been defined.", ""},
 		{"TOKEN s3cret = 1\n", "FILE:1: expected '.' or '=', but got 's' instead", ""},
 		{"[packages]\nhosts = \"u:s3cret@x\n", "FILE:2: packages.hosts: " + text, ""},
 	} {
