@@ -28,7 +28,7 @@ func withoutSockets(s Spec, read func(string) ([]byte, error)) Spec {
 	var hostMounts []hostMount
 	var masks []Mount
 	for _, socket := range boundSockets(string(sockets)) {
-		if strings.HasPrefix(socket, "/proc/self/fd/") {
+		if strings.HasPrefix(path.Clean(socket), "/proc/self/fd/") { // what begins so may lead elsewhere by ".."
 			continue // a number of whoever bound it, as airlock itself does: it says nothing to anyone else
 		}
 		dir, _, err := FollowLinks(path.Dir(socket))

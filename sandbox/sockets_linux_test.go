@@ -73,10 +73,17 @@ func TestWithoutSockets(t *testing.T) {
 		{Kind: MountBind, Source: dir + "/beside", Target: dir + "/beside"},
 	}}
 	want := append(s.Mounts[:4:4],
+		Mount{Kind: MountMask, Target: dir + "/shown/r"},
+		Mount{Kind: MountMask, Target: "/elsewhere/r"},
 		Mount{Kind: MountMask, Target: dir + "/shown/agent"},
 		Mount{Kind: MountMask, Target: "/elsewhere/agent"},
 		Mount{Kind: MountMask, Target: "/elsewhere/ws/dev.sock"},
 	)
+	roundabout, err := net.Listen("unix", "/proc/self/fd/../../.."+dir+"/shown/r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roundabout.Close()
 	got := withoutSockets(s, os.ReadFile)
 	if diff := cmp.Diff(want, got.Mounts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
