@@ -91,7 +91,8 @@ func readDirect(state string) (all []recordedDirect, err error) {
 	if json.Unmarshal(text, &all) != nil {
 		return nil, nil
 	}
-	return all, nil
+	// An id is shown as it is.
+	return slices.DeleteFunc(all, func(d recordedDirect) bool { return !isRunID(d.Run) }), nil
 }
 
 // direct is the error of a run that is looked for in the history, and wrote to the workspace itself: it is named, or "" and the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -74,8 +76,28 @@ func TestUndoAfterDirect(t *testing.T) {
 	if _, err := Clean(context.Background(), CleanOptions{StateDir: stateOf(f.Workspace), Workspace: f.dir, History: true}); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := readDirect(f.state); err != nil || len(all) > 0 {
+	if all, err := readDirect(f.Workspace.state); err != nil || len(all) > 0 {
 		t.Errorf("left of a workspace that is gone: %v, %v", all, err)
+	}
+}
+
+// TestDirectDamaged: what is no note of a run is not listed, and nothing of it is shown.
+func TestDirectDamaged(t *testing.T) {
+	f := onDisk(t, "echo 1 > a")
+	f.noteDirect("d0", "first")
+	for text, want := range map[string]string{
+		"":     "",
+		"null": "",
+		"{}":   "",
+		`[null, {"run": "\u001b[31m\nexit=0"}, {"run": "d1"}]`: "direct",
+		`[{"run": "d1"}`: "",
+	} {
+		if err := os.WriteFile(filepath.Join(f.Workspace.state, directName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.states(); got != want {
+			t.Errorf("%s: history: %q, want %q", text, got, want)
+		}
 	}
 }
 
