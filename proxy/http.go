@@ -173,7 +173,7 @@ func refuse(w http.ResponseWriter, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		status = http.StatusGatewayTimeout
 	}
-	reason := printable(err.Error())
+	reason := printable(toldToRun(err))
 	conn, _, hijackErr := http.NewResponseController(w).Hijack()
 	if hijackErr != nil {
 		http.Error(w, reason, status)

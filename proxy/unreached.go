@@ -17,11 +17,16 @@ type UnreachedError struct {
 
 // Error implements error.
 func (e *UnreachedError) Error() string {
-	why := e.Err.Error()
-	if lookup := new(net.DNSError); errors.As(e.Err, &lookup) {
-		why = lookup.Err // which name was asked for is known, and which server of the host's was asked is the host's matter
+	return fmt.Sprintf("%s could not be reached: %s", net.JoinHostPort(e.Host, strconv.Itoa(e.Port)), toldToRun(e.Err))
+}
+
+// toldToRun is an error's text without what is the host's matter: which name was asked for is known, and which server of the
+// host's was asked is nobody else's.
+func toldToRun(err error) string {
+	if lookup := new(net.DNSError); errors.As(err, &lookup) {
+		return lookup.Err
 	}
-	return fmt.Sprintf("%s could not be reached: %s", net.JoinHostPort(e.Host, strconv.Itoa(e.Port)), why)
+	return err.Error()
 }
 
 // Unwrap gives the network's word.

@@ -38,6 +38,9 @@ func TestUnreached(t *testing.T) {
 			r.Body.Close()
 		}
 	}
+	if _, err := client.Get("https://nowhere.test/"); err == nil || strings.Contains(err.Error(), "192.0.2.53") {
+		t.Errorf("the run is told %v, want nothing of the host's name server", err)
+	}
 	got := s.Unreached()
 	if len(got) != 2 || got[0].Host != "dead.test" || got[0].Port != dead || got[1].Host != "nowhere.test" || got[1].Port != 443 {
 		t.Fatalf("%+v", got)
