@@ -143,6 +143,7 @@ func (c *cleaning) run(ctx context.Context) error {
 			return err
 		}
 	}
+	// Runs that wrote to the workspace itself are listed among the landings, and go when these do.
 	if c.done.Gone && c.History && !c.DryRun {
 		if err := os.Remove(filepath.Join(c.own.path, directName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

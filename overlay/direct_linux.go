@@ -43,7 +43,7 @@ func NoteDirect(ctx context.Context, dir, stateDir, run, what string) (forget fu
 	if err := os.MkdirAll(state, os.FileMode(mode)); err != nil {
 		return nil, err
 	}
-	err = changeDirect(ctx, state, func(all []recordedDirect) []recordedDirect {
+	err = changeDirect(ctx, dir, state, func(all []recordedDirect) []recordedDirect {
 		return append(all[max(0, len(all)-directLimit+1):], recordedDirect{run, time.Now().UTC(), shortened(what)})
 	})
 	if err != nil {
@@ -51,14 +51,14 @@ func NoteDirect(ctx context.Context, dir, stateDir, run, what string) (forget fu
 	}
 	return func() error {
 		// That the run did not begin may be since ctx ended.
-		return changeDirect(context.WithoutCancel(ctx), state, func(all []recordedDirect) []recordedDirect {
+		return changeDirect(context.WithoutCancel(ctx), dir, state, func(all []recordedDirect) []recordedDirect {
 			return slices.DeleteFunc(all, func(d recordedDirect) bool { return d.Run == run })
 		})
 	}, nil
 }
 
-// changeDirect makes of the noted runs what f returns.
-func changeDirect(ctx context.Context, state string, f func([]recordedDirect) []recordedDirect) error {
+// changeDirect makes of the noted runs of the workspace at dir what f returns.
+func changeDirect(ctx context.Context, dir, state string, f func([]recordedDirect) []recordedDirect) error {
 	lock, err := filelock.Wait(ctx, filepath.Join(state, "lock"), filelock.Alone)
 	if err != nil {
 		return err
@@ -68,11 +68,22 @@ func changeDirect(ctx context.Context, state string, f func([]recordedDirect) []
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(f(all))
+	if _, err := os.Lstat(filepath.Join(state, placeName)); errors.Is(err, fs.ErrNotExist) {
+		// No transaction was begun there yet, and [Clean] asks which workspace it is, to see whether that is gone.
+		if err := replaceState(state, placeName, recordedPlace{Workspace: rawPath(dir)}); err != nil {
+			return err
+		}
+	}
+	return replaceState(state, directName, f(all))
+}
+
+// replaceState puts a document in a workspace's part of the state directory, whose lock is held.
+func replaceState(state, name string, document any) error {
+	text, err := json.Marshal(document)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(state, directName)
+	path := filepath.Join(state, name)
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
 	}

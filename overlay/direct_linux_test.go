@@ -112,3 +112,67 @@ func TestDirectLimit(t *testing.T) {
 		t.Errorf("%d runs, %v", len(all), err)
 	}
 }
+
+// TestCleanAfterDirect: the notes go with the workspace, also where no transaction was ever begun in it, and all are cleaned.
+func TestCleanAfterDirect(t *testing.T) {
+	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "ws")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NoteDirect(context.Background(), dir, state, "d1", "first"); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(state, "workspaces", workspaceID(dir))
+	clean := func(o CleanOptions, want int) {
+		t.Helper()
+		o.StateDir = state
+		if _, err := Clean(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := readDirect(own); err != nil || len(all) != want {
+			t.Errorf("after %+v: %v, %v", o, all, err)
+		}
+	}
+	if waiting, err := WaitingIn(state); err != nil || len(waiting) > 0 {
+		t.Errorf("waiting: %v, %v", waiting, err)
+	}
+	clean(CleanOptions{History: true, Scratch: true}, 1) // it is there
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	clean(CleanOptions{Scratch: true}, 1)
+	clean(CleanOptions{History: true, DryRun: true}, 1)
+	clean(CleanOptions{History: true}, 0)
+}
+
+// TestDirectDamaged: notes that can't be understood are none, and keep no run from being noted.
+func TestDirectDamaged(t *testing.T) {
+	f := onDisk(t, "")
+	if err := os.WriteFile(filepath.Join(f.state, directName), []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := f.History(context.Background()); err != nil || len(all) > 0 {
+		t.Errorf("history: %v, %v", all, err)
+	}
+	f.noteDirect("d1", "first")
+	if got := f.states(); got != "direct" {
+		t.Errorf("history: %s", got)
+	}
+}
+
+// TestForgetDirect: the note of a run that did not begin goes although it did not since its call was cancelled.
+func TestForgetDirect(t *testing.T) {
+	f := onDisk(t, "")
+	ctx, cancel := context.WithCancel(context.Background())
+	forget, err := NoteDirect(ctx, f.dir, stateOf(f.Workspace), "d1", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := forget(); err != nil {
+		t.Error(err)
+	}
+	if got := f.states(); got != "" {
+		t.Errorf("history: %s", got)
+	}
+}

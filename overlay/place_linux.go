@@ -15,7 +15,7 @@ const placeName = "place"
 
 type recordedPlace struct {
 	Workspace rawPath `json:"workspace"`
-	Layers    rawPath `json:"layers"`
+	Layers    rawPath `json:"layers"` // "" where no transaction was begun yet
 }
 
 // notePlace writes it down, unless that was done already.
