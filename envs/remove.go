@@ -19,7 +19,8 @@ type Removed struct {
 
 // Remove empties a named environment, of both languages, and revokes the grants for it: whoever makes one of that name anew asks
 // anew. Runs that have it go on with what they began with; the layers are garbage. The error is [fs.ErrNotExist] where there is
-// no such environment and no grant for one, and [filelock.ErrHeld] while something is being installed into it.
+// no such environment and no grant for one, and [filelock.ErrHeld] while something is being installed into it; one that is not of
+// writing is from before anything went.
 func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 	var r Removed
 	if err := CheckName(name); err != nil {
@@ -41,9 +42,19 @@ func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 		return r, err
 	}
 	defer all.Unlock()
+	// All is read before anything goes.
 	grants, err := s.Grants()
 	if err != nil {
 		return r, err
+	}
+	for _, language := range []string{LanguagePython, LanguageR} {
+		e, err := s.EnvironmentOf(language, name)
+		if err != nil {
+			return r, err
+		}
+		if len(e.Packages) > 0 {
+			r.Environments = append(r.Environments, e)
+		}
 	}
 	for _, g := range grants {
 		if g.Environment == name {
@@ -53,20 +64,12 @@ func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 			r.Grants = append(r.Grants, g)
 		}
 	}
-	for _, language := range []string{LanguagePython, LanguageR} {
-		e, err := s.EnvironmentOf(language, name)
-		if err != nil {
-			return r, err
-		}
-		if len(e.Packages) == 0 {
-			continue
-		}
+	for _, e := range r.Environments {
 		// The document stays, so that the generation goes on: who planned for what was there must not take what comes for it.
 		empty := Environment{Name: e.Name, Language: e.Language, Generation: e.Generation + 1}
-		if err := writeDocument(s.environmentFile(language, name), &empty); err != nil {
+		if err := writeDocument(s.environmentFile(e.Language, name), &empty); err != nil {
 			return r, err
 		}
-		r.Environments = append(r.Environments, e)
 	}
 	if len(r.Environments)+len(r.Grants) == 0 {
 		return r, fmt.Errorf("the environment %q: %w", name, fs.ErrNotExist)

@@ -35,6 +35,16 @@ func TestRemove(t *testing.T) {
 	if got := w.sees(c, "default", "six"); got != "1.17.0" {
 		t.Fatalf("control: six is %s", got)
 	}
+	// What can't be read keeps everything as it is.
+	if err := os.WriteFile(w.dir+"/environments-r/default.json", []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Remove(ctx, "default"); err == nil {
+		t.Error("one with a document that is damaged was removed")
+	}
+	if grants, err := store.Grants(); err != nil || len(grants) != 2 {
+		t.Errorf("grants after that: %+v, %v", grants, err)
+	}
 	ofR := `{"name":"default","language":"r","roots":["low"],"packages":[{"name":"low","version":"1.0","sha256":"` + strings.Repeat("ab", 32) + `","wheel":"low_1.0.tar.gz"}]}`
 	if err := os.WriteFile(w.dir+"/environments-r/default.json", []byte(ofR), 0o600); err != nil {
 		t.Fatal(err)
@@ -74,12 +84,15 @@ func TestRemove(t *testing.T) {
 		t.Errorf("once more: %v", err)
 	}
 
-	// As many changes later as there were: by their number alone, the plan would fit.
+	// The plan fits neither what is empty now, nor, by the number of changes, what is made anew.
+	if _, err := c.Apply(ctx, stale, nil); !errors.Is(err, envs.ErrChanged) {
+		t.Errorf("what was planned before: %v", err)
+	}
 	if _, _, err := install(c, "default", "six==1.17.0"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Apply(ctx, stale, nil); !errors.Is(err, envs.ErrChanged) {
-		t.Errorf("what was planned before: %v", err)
+		t.Errorf("what was planned before, made anew: %v", err)
 	}
 	again, err := c.Plan(ctx, envs.Want{Environment: "default", Requirements: []string{"flex"}}, nil)
 	if err != nil || len(again.Decision.Ask) == 0 {
