@@ -65,8 +65,7 @@ func printPolicy(w io.Writer, o opened) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# in %s; project policy: %s\n", tomlText(o.dir), o.projectState())
 	for _, f := range o.settings.idle() {
-		text := tomlText(f.withHint())
-		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(text[1:len(text)-1], `\"`, `"`))
+		fmt.Fprintf(&b, "# %s\n", printable(forModel(f).Error()))
 	}
 	section := ""
 	for _, key := range configKeys() {

@@ -102,11 +102,8 @@ func serve(ctx context.Context, a app, s setup, log *slog.Logger) int {
 			ahead.Store(inForce.backendAhead(s.chooser.open, uid, gid))
 		}
 		log.Info("serving", "workspace", o.dir, "project policy", o.projectState())
-	}
-	if s.workspace == "" {
-		if err := s.faultHere(); err != nil {
-			log.Warn("no run is possible in the working directory, which is the workspace if the client names none", "err", forModel(err))
-		}
+	} else if err := s.faultHere(); err != nil {
+		log.Warn("no run is possible in the working directory, which is the workspace if the client names none", "err", forModel(err))
 	}
 	idle := &idleLog{log: log}
 	idle.say(inForce)

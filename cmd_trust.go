@@ -116,7 +116,7 @@ func ask(terminal func() (io.ReadWriteCloser, error), dir string, changes []chan
 		fmt.Fprintf(&b, "%s%s\n            from  %s\n            to    %s\n", mark, c.key.name, tomlValue(c.from), tomlValue(c.to))
 	}
 	for _, f := range idle {
-		b.WriteString("\n" + f.withHint() + "\n")
+		b.WriteString("\n" + forModel(f).Error() + "\n")
 	}
 	b.WriteString("\nAnyone who could write in this directory could have written this.\nTrust it as it is now? Type yes: ")
 	return confirm(terminal, b.String(), "run `airlock trust` in a terminal of yours; only a person can accept a project policy")

@@ -44,14 +44,6 @@ func (s settings) idle() []*fault {
 	return all
 }
 
-// withHint is the fault on one line, for a log or a note.
-func (f *fault) withHint() string {
-	if f.Hint == "" {
-		return f.Error()
-	}
-	return f.Error() + "; hint: " + f.Hint
-}
-
 // idleNote is one of them as the JSON of policy and doctor has it.
 type idleNote struct {
 	Text string `json:"text"`
@@ -87,7 +79,7 @@ func (l *idleLog) say(s settings) {
 	defer l.mu.Unlock()
 	var now []string
 	for _, f := range s.idle() {
-		text := f.withHint()
+		text := forModel(f).Error()
 		if now = append(now, text); !slices.Contains(l.said, text) {
 			l.log.Warn(text)
 		}

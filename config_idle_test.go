@@ -53,7 +53,7 @@ func TestIdleSettings(t *testing.T) {
 			}
 			var got []string
 			for _, f := range s.idle() {
-				got = append(got, f.withHint())
+				got = append(got, forModel(f).Error())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

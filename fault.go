@@ -30,7 +30,8 @@ func (f *fault) Error() string {
 	return text
 }
 
-// printError writes err for a person: each fault on a line, with the line of the file that it is about below it, then the ways out, each once.
+// printError writes err for a person: each fault on a line, with the line of the file that it is about below it, then the
+// ways out, each once.
 func printError(w io.Writer, err error) {
 	for _, one := range flatten(err) {
 		for line := range strings.SplitSeq(one.Error(), "\n") {

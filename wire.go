@@ -57,7 +57,7 @@ func openRunner(ctx context.Context, p places, o opened, environ []string) (*too
 	}
 	var notes []string
 	for _, f := range o.settings.idle() {
-		notes = append(notes, "Tell the user: "+f.withHint()+".")
+		notes = append(notes, "Tell the user: "+forModel(f).Error()+".")
 	}
 	if options.Cache, err = o.cache(p, &view, system.Account); err != nil {
 		notes = append(notes, "Runs have no cache that lasts here: "+err.Error()+".")
@@ -311,7 +311,7 @@ func runAs(dir string) (uid, gid int, err error) {
 }
 
 // forModel puts an error and its ways out on one line, since a model that is refused a run reads only
-// that.
+// that. A log and a note have no more room.
 func forModel(err error) error {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	for _, hint := range hintsOf(err) {
