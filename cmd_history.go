@@ -162,10 +162,11 @@ func undoCommand() command {
 not taken back yet. As with any landing, all of it happens or nothing, and what
 someone changed since stays: the version from before the run is put beside it, as
 NAME.conflict-ID. A run with workspace.mode = "direct" can't be taken back; if the last
-one was, that is said, and an earlier one has to be named. If nothing could be taken back, the exit status is 1. What a run put
-beside a file for a conflict stays until you remove it, and if nothing else of the run
-landed, there is nothing to take back. An undo is listed by airlock
-log too, and can be taken back: undo twice is where you began.
+one was such, that is said, and an earlier one has to be named. If nothing could be
+taken back, the exit status is 1. What a run put beside a file for a conflict stays
+until you remove it, and if nothing else of the run landed, there is nothing to take
+back. An undo is listed by airlock log too, and can be taken back: undo twice is where
+you began.
 
     airlock undo --workspace ~/project
 

@@ -90,7 +90,7 @@ func (a Account) files() []Mount {
 		{"group", group.String()},
 		{"hostname", "airlock\n"},
 		{"hosts", "127.0.0.1 localhost airlock\n::1 localhost ip6-localhost ip6-loopback airlock\n"},
-		// Without a line for it, a server at the run's loopback would be asked, which is not known to lie outside: see routes.
+		// Without a line for it, a server at the run's loopback would be asked, which no counter tells of: see Exit.Unrouted.
 		{"resolv.conf", "# The network of this run is closed: no route leads to its name server.\n" +
 			"nameserver " + ResolverAddress + "\noptions timeout:1 attempts:1\n"},
 		{"nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nservices: files\nprotocols: files\nrpc: files\nethers: files\n"},

@@ -71,7 +71,8 @@ type Egress struct {
 	ProxyPort int `json:"proxy_port"`
 }
 
-// ResolverAddress is the address of the name server of a run with [NetworkRedirected], at port 53.
+// ResolverAddress is the address of the name server of a run with [NetworkRedirected], at port 53. With [NetworkNone] a run is
+// told the same one, to which no route leads then; see [Exit.Unrouted].
 const ResolverAddress = "198.18.0.2"
 
 // egressAddress and egressAddress6 are the run's own addresses. It has them so that there is a way to

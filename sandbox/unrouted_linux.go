@@ -14,6 +14,7 @@ type routes struct {
 	v4, v6 int // the counters, opened ahead; -1 where the kernel has none
 }
 
+// The counters of the network namespace that whoever opens them is in.
 const (
 	counters  = "/proc/self/net/snmp"
 	counters6 = "/proc/self/net/snmp6"
