@@ -189,6 +189,7 @@ func TestVariableFaults(t *testing.T) {
 		{"AIRLOCK_LIMITS_PROCESSES=", `AIRLOCK_LIMITS_PROCESSES: limits.processes: unexpected EOF; expected value`},
 		{"AIRLOCK_LIMITS_PROCESSES=3\nmemory = \"1GiB\"", `AIRLOCK_LIMITS_PROCESSES: sets more than limits.processes`},
 		{"AIRLOCK_LIMITS_TIMEOUT=1", `AIRLOCK_LIMITS_TIMEOUT: limits.timeout: "1" is not a duration; write a number and a unit, as in "45s", "2m" or "1h30m"`},
+		{`AIRLOCK_NETWORK_ALLOW=["a"`, `AIRLOCK_NETWORK_ALLOW: network.allow: expected a comma (',') or array terminator (']'), but got end of file`},
 		{"AIRLOCK_NETWORK_ALLOW=a b", `AIRLOCK_NETWORK_ALLOW: network.allow: "a b": a host can't hold ' '`},
 		{"AIRLOCK_PACKAGES_R_REPO=ftp://r.test", "AIRLOCK_PACKAGES_R_REPO: packages.r.repo: not an address that begins with https:// or http://"},
 	} {

@@ -27,6 +27,7 @@ func TestParseFaultLines(t *testing.T) {
 		{"[network]\nallow = [\n  \"a]\",\n\n", "FILE:2: network.allow: " + list, "allow = ["},
 		{"[network]\nallow = [", "FILE:2: network.allow: " + list, "allow = ["},
 		{"[network]\nresolve = { \"a.test\" = \"127.0.0.1\"\n\n", "FILE:2: network.resolve.a.test: " + table, `resolve = { "a.test" = "127.0.0.1"`},
+		{"[network]\nallow = [\n[\"a\"\n\n", "FILE:2: network.allow: " + list, "allow = ["},
 		{"[limits\nruns = 3\n", "FILE:1: " + list, "[limits"},
 		// Lists that are closed: what is wrong is where the decoder stops.
 		{"[network]\nallow = [\n\"a\"\n\"b\"]\n", "FILE:4: network.allow: expected a comma (',') or array terminator (']'), but got '\"'", `"b"]`},
@@ -34,6 +35,9 @@ func TestParseFaultLines(t *testing.T) {
 		{"[limits]\ntimeout\nruns = 3\n", "FILE:2: limits: expected '.' or '=', but got '\\n' instead", "timeout"},
 		{"[limits]\nruns = 3\n\nruns = 4\n", "FILE:4: limits.runs: Key 'limits.runs' has already been defined.", "runs = 4"},
 		{"[limits]\nruns = 3 x\n[network]\nallow = [\n", "FILE:2: limits: expected a top-level item to end with a newline, comment, or EOF, but got 'x' instead", "runs = 3 x"},
+		{"[limits]\nruns = 3 x\n[network]\nmode = \"deny\n", "FILE:2: limits: expected a top-level item to end with a newline, comment, or EOF, but got 'x' instead", "runs = 3 x"},
+		{"[limits]\nruns = 3 x\n[network]\nallow = [\"a\", }]\n", "FILE:2: limits: expected a top-level item to end with a newline, comment, or EOF, but got 'x' instead", "runs = 3 x"},
+		{"[network]\nallow = [\"a\" }\n", "FILE:2: network.allow: " + list, `allow = ["a" }`},
 		// The line is for a person's eyes, but not if it may hold a secret.
 		{"[limits]\nruns = \x1b[31m3 " + strings.Repeat("x", 200) + "\n", "FILE:2: limits.runs: TOML files cannot contain control characters: '0x1b'", "runs = �[31m3 " + strings.Repeat("x", 86) + "…"},
 		{"[sandbox.env]\nTOKEN = \"s3cret\n", "FILE:2: sandbox.env.TOKEN: " + text, ""},
@@ -49,6 +53,8 @@ func TestParseFaultLines(t *testing.T) {
 		{"[sandbox.env]\nTOKEN = 2026-99-99\n", "FILE:2: sandbox.env.TOKEN: is not a value of TOML", ""},
 		{"[sandbox.env]\nTOKEN = \"\"\nTOKEN = \"\"\n", "FILE:3: sandbox.env.TOKEN: Key 'sandbox.env.TOKEN' has already been defined.", ""},
 		{"TOKEN s3cret = 1\n", "FILE:1: expected '.' or '=', but got 's' instead", ""},
+		{"[packages]\nindex = \"https://s3cret.test\n", "FILE:2: packages.index: " + text, ""},
+		{"[packages.r]\nrepo = \"https://s3cret.test\n", "FILE:2: packages.r.repo: " + text, ""},
 		{"[packages]\nhosts = \"u:s3cret@x\n", "FILE:2: packages.hosts: " + text, ""},
 	} {
 		for _, end := range []string{"\n", "\r\n"} {

@@ -319,6 +319,9 @@ func TestWrongBeforeTrust(t *testing.T) {
 		{"network.private", `["10.0.0.1/8"]`, `is not a value that this key takes; it takes CIDR prefixes, as in "10.0.0.0/8"` + unless},
 		{"packages.approve", `"always"`, "the value is not one of ask, allowlist, never"},
 		{"packages.deny", `["-r x"]`, "is not a value that this key takes; it takes " + requirementsTaken},
+		{"packages.allow", `["-r x"]`, "is not a value that this key takes; it takes " + requirementsTaken + unless},
+		{"packages.r.allow", `["-r x"]`, "is not a value that this key takes; it takes " + namesTaken + unless},
+		{"packages.r.deny", `["-r x"]`, "is not a value that this key takes; it takes " + namesTaken + unless},
 		{"tools.disable", `["shell"]`, "the value is not a tool; there are run_shell, run_python, package_install, python_env"},
 	} {
 		i := strings.LastIndexByte(tt.key, '.')
@@ -337,6 +340,18 @@ func TestWrongBeforeTrust(t *testing.T) {
 		}
 		if err := trust(trustSetup(t, text), io.Discard, nil); err == nil || err.Error() != ".airlock.toml:4: "+tt.key+": "+tt.want {
 			t.Errorf("%s = %s: trust says %v", tt.key, tt.value, err)
+		}
+	}
+}
+
+// The command can be copied, and nothing of a directory's name acts on a terminal.
+func TestTrustCommand(t *testing.T) {
+	for workspace, want := range map[string]string{
+		"/home/ann/my project":  "airlock trust --workspace '/home/ann/my project'",
+		"/home/ann/\x1b[31mred": "airlock trust",
+	} {
+		if got := (&projectPolicy{workspace: workspace}).trustCommand(); got != want {
+			t.Errorf("in %q: %s, want %s", workspace, got, want)
 		}
 	}
 }

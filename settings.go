@@ -180,13 +180,14 @@ var takenBy = map[string]string{
 	"network.private":  `CIDR prefixes, as in "10.0.0.0/8"`,
 	"packages.allow":   requirementsTaken,
 	"packages.deny":    requirementsTaken,
-	"packages.r.allow": `names of packages, as in "jsonlite" or "jsonlite>=1.8"`,
-	"packages.r.deny":  `names of packages, as in "jsonlite" or "jsonlite>=1.8"`,
+	"packages.r.allow": namesTaken,
+	"packages.r.deny":  namesTaken,
 }
 
 const (
 	hostsTaken        = `"host", "*.host", "host:port" and "host:*"`
 	requirementsTaken = `requirements, as in "six" or "numpy>=1.26"`
+	namesTaken        = `names of packages, as in "jsonlite" or "jsonlite>=1.8"`
 )
 
 // flatten lists the errors that were joined into one.

@@ -92,6 +92,15 @@ func TestTrust(t *testing.T) {
 	}
 }
 
+// What would have no effect is said before anybody is asked for it.
+func TestTrustTellsOfIdle(t *testing.T) {
+	tty := &fakeTerminal{Reader: strings.NewReader("no\n")}
+	_ = trust(trustSetup(t, "[network]\nallow = [\"a.test\"]\n"), io.Discard, func() (io.ReadWriteCloser, error) { return tty, nil })
+	if want := "\n.airlock.toml:2: network.allow: has no effect, since "; !strings.Contains(tty.String(), want) {
+		t.Errorf("the question lacks %q:\n%s", want, tty)
+	}
+}
+
 func TestTrustNeedsYes(t *testing.T) {
 	for _, answer := range []string{"", "\n", "yo\n", "no\n", "yes please\n"} {
 		s := trustSetup(t, wide)

@@ -5,6 +5,14 @@ import (
 	"testing"
 )
 
+// A repository of R packages is judged before anything is begun.
+func TestRepositoryOnLoopback(t *testing.T) {
+	c := &Conversation{packages: Packages{R: RPackages{Repo: "http://localhost:8000"}}}
+	if _, err := c.rIndex(t.Context(), nil, nil, nil, Environment{}); err == nil || !strings.HasPrefix(err.Error(), "packages.r.repo is at localhost:8000, ") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestIndexOnLoopback(t *testing.T) {
 	for address, own := range map[string]bool{
 		"http://127.0.0.1:3141/simple": true, "http://127.8.0.1/simple": true, "http://[::1]:3141/": true, "http://[::ffff:127.0.0.1]/": true,

@@ -125,6 +125,12 @@ func TestMountsInside(t *testing.T) {
 	f.host(`test "$(cat "my data/x")" = "in data"; test "$(cat a/b/sub/o)" = "in other"; test ! -e "my data/nested/y"
 		test "$(cat bound)" = real; printf '1\n2\n' | cmp - f; cmp f f2; test f -ef f2; test -p fifo; test ! -e old; test ! -s zeros`)
 
+	// So it is where nothing else was changed.
+	report = f.landed(`echo z > "my data/x"`, "")
+	if got := report.Withheld; report.Summary() != "workspace: no changes" || len(got) != 1 || got[0].Path != "my data/x" {
+		t.Errorf("only in a mount: %s, withheld %v", report.Summary(), got)
+	}
+
 	// They go, and the workspace is an overlay's lower layer again.
 	for _, dir := range []string{"my data/nested", "my data", "a/b", "bound", "everything", "twice"} {
 		if err := unix.Unmount(filepath.Join(f.dir, dir), unix.MNT_DETACH); err != nil {

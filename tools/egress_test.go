@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -85,5 +86,30 @@ func TestNetworkLine(t *testing.T) {
 	const want = "network: refused n0.test, n1.test, n2.test, n3.test, n4.test, n5.test, n6.test, n7.test, n8.test, n9.test and 3 more (r); a.test:22 (s)"
 	if got := networkLine(refusals); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Nor does one whose hosts don't answer.
+func TestNotReached(t *testing.T) {
+	var unreached []proxy.UnreachedError
+	named := ""
+	for i := range maxNamed {
+		unreached = append(unreached, proxy.UnreachedError{Host: fmt.Sprintf("n%d.test", i), Port: 1, Err: errors.New("refused")})
+		named += fmt.Sprintf("; n%d.test:1 could not be reached: refused", i)
+	}
+	all := "the network allows it, but " + named[len("; "):]
+	more := proxy.UnreachedError{Host: "a.test", Port: 2, Err: errors.New("lost")}
+	for _, tt := range []struct {
+		unreached []proxy.UnreachedError
+		want      string
+	}{
+		{nil, ""},
+		{[]proxy.UnreachedError{more}, "the network allows it, but a.test:2 could not be reached: lost"},
+		{unreached, all},
+		{append(unreached, more, more), all + ", and 2 more"},
+	} {
+		if got := notReached(tt.unreached); got != tt.want {
+			t.Errorf("of %d: got %q, want %q", len(tt.unreached), got, tt.want)
+		}
 	}
 }

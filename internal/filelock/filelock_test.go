@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestLocks(t *testing.T) {
@@ -68,5 +70,25 @@ func TestFileIsRemoved(t *testing.T) {
 	held.Unlock()
 	if err := <-got; err != nil {
 		t.Error(err)
+	}
+}
+
+// A program that is started doesn't hold the lock on, and where somebody put a link no file is made.
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Try(filepath.Join(dir, "lock"), Alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Unlock()
+	if flags, err := unix.FcntlInt(l.f.Fd(), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("flags of the descriptor: %#x, %v", flags, err)
+	}
+	if err := os.Symlink("elsewhere", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	var failed *os.PathError
+	if _, err := Try(filepath.Join(dir, "link"), Alone); !errors.As(err, &failed) || failed.Op != "open" {
+		t.Errorf("a lock through a link: %v", err)
 	}
 }
