@@ -8,22 +8,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"airlock/internal/filelock"
 )
 
 // noteDirect notes a run of a fixture's workspace that writes to it itself.
 func (f *fixture) noteDirect(run, what string) (forget func() error) {
 	f.t.Helper()
-	forget, err := NoteDirect(context.Background(), f.dir, stateOf(f.Workspace), run, what)
+	forget, err := NoteDirect(context.Background(), f.dir, f.state, run, what)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return forget
-}
-
-// stateOf is what a workspace was opened with as airlock's own directory.
-func stateOf(w *Workspace) string {
-	dir, _, _ := strings.Cut(w.state, "/workspaces/")
-	return dir
 }
 
 // TestUndoAfterDirect: a run that wrote to the workspace itself is the last one, though nothing can take it back; an earlier one
@@ -72,8 +69,11 @@ func TestUndoAfterDirect(t *testing.T) {
 	f.undo("") // of the undo, which is the last
 
 	// A run that is noted is none of the workspace's once that is gone, as a landing is.
+	if all, err := readDirect(f.Workspace.state); err != nil || len(all) != 1 {
+		t.Errorf("control: %v, %v", all, err)
+	}
 	f.host("cd /; mv $OLDPWD $BASE/elsewhere")
-	if _, err := Clean(context.Background(), CleanOptions{StateDir: stateOf(f.Workspace), Workspace: f.dir, History: true}); err != nil {
+	if _, err := Clean(context.Background(), CleanOptions{StateDir: f.state, Workspace: f.dir, History: true}); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := readDirect(f.Workspace.state); err != nil || len(all) > 0 {
@@ -148,7 +148,7 @@ func TestCleanAfterDirect(t *testing.T) {
 // TestDirectDamaged: notes that can't be understood are none, and keep no run from being noted.
 func TestDirectDamaged(t *testing.T) {
 	f := onDisk(t, "")
-	if err := os.WriteFile(filepath.Join(f.state, directName), []byte("[{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.Workspace.state, directName), []byte("[{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := f.History(context.Background()); err != nil || len(all) > 0 {
@@ -164,11 +164,16 @@ func TestDirectDamaged(t *testing.T) {
 func TestForgetDirect(t *testing.T) {
 	f := onDisk(t, "")
 	ctx, cancel := context.WithCancel(context.Background())
-	forget, err := NoteDirect(ctx, f.dir, stateOf(f.Workspace), "d1", "first")
+	forget, err := NoteDirect(ctx, f.dir, f.state, "d1", "first")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cancel()
+	landing, err := filelock.Try(filepath.Join(f.Workspace.state, "lock"), filelock.Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { _ = landing.Unlock() }) // so that it has to wait
 	if err := forget(); err != nil {
 		t.Error(err)
 	}
