@@ -116,3 +116,12 @@ func TestDoctorInRootsWorkspace(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// Where no sandbox can be built anyway, that is the cause, and a workspace is not tried on top of it.
+func TestDoctorWithoutSandbox(t *testing.T) {
+	d := diagnosis{Cause: "none"}
+	d.enter(t.Context(), places{}, examined{opened: opened{dir: t.TempDir()}}, nil)
+	if d.Possible || d.Cause != "none" || len(d.Checks) > 0 {
+		t.Errorf("%+v", d)
+	}
+}
