@@ -71,7 +71,7 @@ func removeEnvironment(ctx context.Context, w io.Writer, s *envs.Store, name str
 	case errors.Is(err, fs.ErrNotExist):
 		return &fault{Msg: "there is no environment " + tomlText(name), Hint: "`airlock envs` lists them"}
 	case errors.Is(err, filelock.ErrHeld):
-		return &fault{Msg: "something is being installed into the environment " + tomlText(name), Hint: "try again when that has ended; `airlock ps` lists what goes on"}
+		return &fault{Msg: "something is being installed into the environment " + tomlText(name), Hint: "try again when that has ended"}
 	case err != nil:
 		return err
 	}

@@ -24,7 +24,7 @@ func TestRemoveEnvironmentInUse(t *testing.T) {
 	defer held.Unlock()
 	var out bytes.Buffer
 	err = removeEnvironment(t.Context(), &out, store, "default")
-	const want, hint = `something is being installed into the environment "default"`, "try again when that has ended; `airlock ps` lists what goes on"
+	const want, hint = `something is being installed into the environment "default"`, "try again when that has ended"
 	if err == nil || err.Error() != want || !slices.Equal(hintsOf(err), []string{hint}) || out.Len() > 0 {
 		t.Errorf("%v, hints %q, printed %q", err, hintsOf(err), &out)
 	}

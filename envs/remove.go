@@ -27,11 +27,11 @@ func (s *Store) Remove(ctx context.Context, name string) (Removed, error) {
 		return r, err
 	}
 	for _, language := range []string{LanguagePython, LanguageR} {
-		file := s.environmentFile(language, name)
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			continue // nothing is there yet, and nothing should be because of this
+		lock := strings.TrimSuffix(s.environmentFile(language, name), ".json") + ".lock"
+		if _, err := os.Stat(lock); errors.Is(err, fs.ErrNotExist) {
+			continue // nothing was ever installed into it, and nothing should be left of asking
 		}
-		held, err := filelock.Try(strings.TrimSuffix(file, ".json")+".lock", filelock.Alone)
+		held, err := filelock.Try(lock, filelock.Alone)
 		if err != nil {
 			return r, err
 		}

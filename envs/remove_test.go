@@ -53,6 +53,9 @@ func TestRemove(t *testing.T) {
 	if _, err := store.Remove(ctx, "nothing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of one that is not there: %v", err)
 	}
+	if _, err := os.Stat(w.dir + "/environments/nothing.lock"); err == nil {
+		t.Error("the lock of one that is not there is left")
+	}
 	if _, err := store.Remove(ctx, "../default"); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of what is no name: %v", err)
 	}

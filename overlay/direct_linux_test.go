@@ -81,7 +81,7 @@ func TestUndoAfterDirect(t *testing.T) {
 	}
 }
 
-// TestDirectDamaged: what is no note of a run is not listed, and nothing of it is shown.
+// TestDirectDamaged: what is no note of a run is not listed, nothing of it is shown, and it keeps no run from being noted.
 func TestDirectDamaged(t *testing.T) {
 	f := onDisk(t, "echo 1 > a")
 	f.noteDirect("d0", "first")
@@ -97,6 +97,10 @@ func TestDirectDamaged(t *testing.T) {
 		}
 		if got := f.states(); got != want {
 			t.Errorf("%s: history: %q, want %q", text, got, want)
+		}
+		f.noteDirect("d2", "another")
+		if got := f.states(); !strings.HasPrefix(got, "direct") || (want == "") != (got == "direct") {
+			t.Errorf("%s, and another run: history: %q", text, got)
 		}
 	}
 }
@@ -143,21 +147,6 @@ func TestCleanAfterDirect(t *testing.T) {
 	clean(CleanOptions{Scratch: true}, 1)
 	clean(CleanOptions{History: true, DryRun: true}, 1)
 	clean(CleanOptions{History: true}, 0)
-}
-
-// TestDirectDamaged: notes that can't be understood are none, and keep no run from being noted.
-func TestDirectDamaged(t *testing.T) {
-	f := onDisk(t, "")
-	if err := os.WriteFile(filepath.Join(f.Workspace.state, directName), []byte("[{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if all, err := f.History(context.Background()); err != nil || len(all) > 0 {
-		t.Errorf("history: %v, %v", all, err)
-	}
-	f.noteDirect("d1", "first")
-	if got := f.states(); got != "direct" {
-		t.Errorf("history: %s", got)
-	}
 }
 
 // TestForgetDirect: the note of a run that did not begin goes although it did not since its call was cancelled.
