@@ -68,26 +68,25 @@ func changeDirect(ctx context.Context, dir, state string, f func([]recordedDirec
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(filepath.Join(state, placeName)); errors.Is(err, fs.ErrNotExist) {
-		// No transaction was begun there yet, and [Clean] asks which workspace it is, to see whether that is gone.
-		if err := replaceState(state, placeName, recordedPlace{Workspace: rawPath(dir)}); err != nil {
-			return err
-		}
-	}
-	return replaceState(state, directName, f(all))
-}
-
-// replaceState puts a document in a workspace's part of the state directory, whose lock is held.
-func replaceState(state, name string, document any) error {
-	text, err := json.Marshal(document)
+	own, err := openTree(state)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(state, name)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
+	defer own.close()
+	replace := func(name string, document any) error {
+		text, err := json.Marshal(document)
+		if err != nil {
+			return err
+		}
+		return own.replace(name, text, false)
 	}
-	return os.Rename(path+".new", path)
+	if _, err := os.Lstat(filepath.Join(state, placeName)); errors.Is(err, fs.ErrNotExist) {
+		// No transaction was begun there yet, and [Clean] asks which workspace it is, to see whether that is gone.
+		if err := replace(placeName, recordedPlace{Workspace: rawPath(dir)}); err != nil {
+			return err
+		}
+	}
+	return replace(directName, f(all))
 }
 
 // readDirect reads the noted runs, the oldest first. A document that can't be understood says nothing, and is replaced.

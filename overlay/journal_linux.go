@@ -31,13 +31,8 @@ func (w *Workspace) writeJournal(r record) error {
 	if err != nil {
 		return err
 	}
-	const beside = journalName + ".new"
-	if err := w.own.write(beside, text, w.config.Durable); err != nil {
+	if err := w.own.replace(journalName, text, w.config.Durable); err != nil {
 		return err
-	}
-	w.point()
-	if err := unix.Renameat(w.own.fd, beside, w.own.fd, journalName); err != nil {
-		return w.own.fail("rename", beside, err)
 	}
 	return w.sync(w.own, "")
 }
@@ -55,6 +50,16 @@ func (w *Workspace) removeJournal() error {
 func (w *Workspace) interruptedLanding() (bool, error) {
 	i, err := statAt(w.own.fd, journalName)
 	return i.kind != absent, err
+}
+
+// replace puts a file of ours with this content in the place of one of that name, whole or not at all.
+func (t *tree) replace(name string, text []byte, durable bool) error {
+	beside := name + ".new"
+	if err := t.write(beside, text, durable); err != nil {
+		return err
+	}
+	t.point()
+	return t.fail("rename", beside, unix.Renameat(t.fd, beside, t.fd, name))
 }
 
 // write makes a file of ours with this content. One of that name that an earlier attempt left is

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 )
 
 // placeName is the file, in the workspace's part of the state directory, that says which workspace that is
@@ -27,9 +25,5 @@ func (w *Workspace) notePlace() error {
 	if was, err := os.ReadFile(filepath.Join(w.state, placeName)); err == nil && bytes.Equal(was, text) {
 		return nil
 	}
-	const beside = placeName + ".new"
-	if err := w.own.write(beside, text, w.config.Durable); err != nil {
-		return err
-	}
-	return w.own.fail("rename", beside, unix.Renameat(w.own.fd, beside, w.own.fd, placeName))
+	return w.own.replace(placeName, text, w.config.Durable)
 }

@@ -46,12 +46,7 @@ func (l *lander) refresh(r record, base *tree) error {
 	if err != nil {
 		return err
 	}
-	const beside = entryName + ".new"
-	if err := l.landing.write(beside, text, l.w.config.Durable); err != nil {
-		return err
-	}
-	l.landing.point()
-	return l.landing.fail("rename", beside, unix.Renameat(l.landing.fd, beside, l.landing.fd, entryName))
+	return l.landing.replace(entryName, text, l.w.config.Durable)
 }
 
 // asPut reports whether the directories that the landing put, and what is in them, are as they were

@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -128,13 +127,10 @@ func (w *Workspace) writeWaiting(dir *tree, r *waitingRecord) error {
 	if err != nil {
 		return err
 	}
-	const beside = waitingRecordName + ".new"
-	if err := dir.write(beside, text, w.config.Durable); err != nil {
+	if err := dir.replace(waitingRecordName, text, w.config.Durable); err != nil {
 		return err
 	}
-	dir.point()
-	err = unix.Renameat(dir.fd, beside, dir.fd, waitingRecordName)
-	return errors.Join(dir.fail("rename", beside, err), w.sync(dir, ""))
+	return w.sync(dir, "")
 }
 
 // seeAgain notes anew, after a landing was taken back, what had been moved out of the workspace and
