@@ -109,6 +109,6 @@ type Exit struct {
 	// was: parts of it are under each name. The layer must not be used.
 	Torn bool
 	// Unrouted is true if something in the run wanted to reach an address, or the name of a host, to which no route of its
-	// network leads: with [NetworkNone] anything but its own loopback. The kernel has counted it (OutNoRoutes).
+	// network leads, anything but its own loopback; only of [NetworkNone]. The kernel has counted it (OutNoRoutes).
 	Unrouted bool
 }

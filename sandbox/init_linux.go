@@ -147,6 +147,9 @@ func layFoundation(control *os.File) (f foundation, err error) {
 	if f.watch, err = newWatch(control); err != nil {
 		return f, err
 	}
+	if m.Base.Egress == nil {
+		f.watch.routes = openRoutes()
+	}
 	if f.launcher, err = newLauncher(); err != nil {
 		return f, err
 	}

@@ -26,11 +26,9 @@ type identity struct {
 }
 
 func identityAt(path string) identity {
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return identity{path: path}
-	}
-	return identity{path: path, dev: uint64(st.Dev), ino: st.Ino}
+	i := directoryAt(path)
+	i.changed = unix.Timespec{}
+	return i
 }
 
 func directoryAt(path string) identity {

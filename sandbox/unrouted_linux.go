@@ -22,6 +22,9 @@ const (
 	countersRoom = 2 << 10
 )
 
+// noRoutes are those of a run about which it is not asked, since all its connections arrive somewhere.
+var noRoutes = routes{v4: -1, v6: -1}
+
 // openRoutes opens the counters of the namespace that init is in.
 func openRoutes() routes {
 	open := func(name string) int {

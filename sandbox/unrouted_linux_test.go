@@ -63,7 +63,7 @@ func TestOutNoRoutes(t *testing.T) {
 
 // A kernel that counts nothing has nothing said.
 func TestRoutesWithoutCounters(t *testing.T) {
-	if (routes{v4: -1, v6: -1}).missed() {
+	if noRoutes.missed() {
 		t.Error("what the kernel does not say was taken for an attempt")
 	}
 }
