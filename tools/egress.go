@@ -69,7 +69,7 @@ func (e *egress) close(r *Result) {
 	if entry := toAllow(denied); entry != "" {
 		r.Notes = append(r.Notes, "only the user can open the network, in a terminal: airlock allow "+entry)
 	}
-	if note := notReached(e.session.Unreached()); note != "" {
+	if note := notReached(e.unreached()); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
 	if more > 0 {
@@ -143,7 +143,7 @@ func (e *egress) environ() []string {
 const maxNamed = 10
 
 // notReached is the note on what was allowed and never reached; "" for nothing.
-func notReached(unreached []proxy.UnreachedError) string {
+func notReached(unreached []string) string {
 	if len(unreached) == 0 {
 		return ""
 	}
@@ -151,11 +151,7 @@ func notReached(unreached []proxy.UnreachedError) string {
 	if len(named) > maxNamed {
 		named, more = named[:maxNamed], fmt.Sprintf(", and %d more", len(named)-maxNamed)
 	}
-	parts := make([]string, len(named))
-	for i, u := range named {
-		parts[i] = oneLine(u.Error())
-	}
-	return "the network allows it, but " + strings.Join(parts, "; ") + more
+	return "the network allows it, but " + strings.Join(named, "; ") + more
 }
 
 // networkLine says what was refused, with the reasons, for the text of a result.

@@ -91,20 +91,20 @@ func TestNetworkLine(t *testing.T) {
 
 // Nor does one whose hosts don't answer.
 func TestNotReached(t *testing.T) {
-	var unreached []proxy.UnreachedError
+	var unreached []string
 	named := ""
 	for i := range maxNamed {
-		unreached = append(unreached, proxy.UnreachedError{Host: fmt.Sprintf("n%d.test", i), Port: 1, Err: errors.New("refused")})
+		unreached = append(unreached, (&proxy.UnreachedError{Host: fmt.Sprintf("n%d.test", i), Port: 1, Err: errors.New("refused")}).Error())
 		named += fmt.Sprintf("; n%d.test:1 could not be reached: refused", i)
 	}
 	all := "the network allows it, but " + named[len("; "):]
-	more := proxy.UnreachedError{Host: "a.test", Port: 2, Err: errors.New("lost")}
+	more := (&proxy.UnreachedError{Host: "a.test", Port: 2, Err: errors.New("lost")}).Error()
 	for _, tt := range []struct {
-		unreached []proxy.UnreachedError
+		unreached []string
 		want      string
 	}{
 		{nil, ""},
-		{[]proxy.UnreachedError{more}, "the network allows it, but a.test:2 could not be reached: lost"},
+		{[]string{more}, "the network allows it, but a.test:2 could not be reached: lost"},
 		{unreached, all},
 		{append(unreached, more, more), all + ", and 2 more"},
 	} {
