@@ -1,15 +1,23 @@
 package procfile
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// room is how much is read at once, in bytes: most such files are shorter.
-const room = 4 << 10
+// room is how much is read at once at first, in bytes: few such files are longer.
+const room = 16 << 10
+
+// rooms are what files are read into, each used again: what a file says is a small part of it.
+var rooms = sync.Pool{New: func() any {
+	text := make([]byte, 0, room)
+	return &text
+}}
 
 // Read returns what a file says. The error is an *os.PathError.
 func Read(name string) ([]byte, error) {
@@ -18,16 +26,21 @@ func Read(name string) ([]byte, error) {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer unix.Close(fd)
-	var text []byte
+	into := rooms.Get().(*[]byte)
+	defer rooms.Put(into)
+	text := (*into)[:0]
 	for {
-		text = slices.Grow(text, room)
+		if len(text) == cap(text) {
+			text = slices.Grow(text, len(text))
+			*into = text
+		}
 		n, err := unix.Read(fd, text[len(text):cap(text)])
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return nil, &os.PathError{Op: "read", Path: name, Err: err}
 		case n == 0:
-			return text, nil
+			return bytes.Clone(text), nil
 		default:
 			text = text[:len(text)+n]
 		}
