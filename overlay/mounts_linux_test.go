@@ -239,6 +239,46 @@ func TestCopyUnread(t *testing.T) {
 	}
 }
 
+// What the table says is what is mounted now, whenever it was asked before.
+func TestMountTable(t *testing.T) {
+	if !inOwnMounts(t) {
+		return
+	}
+	dir := t.TempDir()
+	var table mountTable
+	defer table.close()
+	expect := func(when string, want ...string) {
+		t.Helper()
+		for range 2 { // read, and remembered
+			places, err := table.in(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, m := range places {
+				got = append(got, m.path)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %q, want %q", when, got, want)
+			}
+		}
+	}
+	expect("at first")
+	mountOn(t, "tmpfs", "none", dir+"/a", 0, "")
+	expect("mounted", "a")
+	mountOn(t, "tmpfs", "none", dir+"/b", 0, "")
+	if err := unix.Unmount(dir+"/a", 0); err != nil {
+		t.Fatal(err)
+	}
+	expect("another, and not the first", "b")
+	mountOn(t, "tmpfs", "none", t.TempDir()+"/elsewhere", 0, "")
+	expect("something elsewhere", "b")
+	if err := unix.Unmount(dir+"/b", 0); err != nil {
+		t.Fatal(err)
+	}
+	expect("at last")
+}
+
 func TestParseMounts(t *testing.T) {
 	text := `21 26 0:20 / /proc rw,relatime - proc proc rw
 31 26 254:0 /a\040b /ws/d\011a\134\012t\303\244 rw master:1 propagate_from:2 - ext4 /dev/vda rw

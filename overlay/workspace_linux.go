@@ -25,6 +25,7 @@ type Workspace struct {
 	filter  filter
 	gitUser GitUser
 	masks   *masks // nil if nothing is hidden
+	mounts  mountTable
 	holder  holder // for mode "direct"
 	scratch *scratch
 	views   *scratch // where masks lie if that can't be scratch, or nil
@@ -225,6 +226,7 @@ func (w *Workspace) Close() error {
 	for _, place := range w.left {
 		err = errors.Join(err, place.close())
 	}
+	w.mounts.close()
 	return errors.Join(err, w.own.close(), w.root.close())
 }
 
