@@ -9,7 +9,7 @@ import (
 // collecting is true while a collection waits for its lull.
 var collecting atomic.Bool
 
-// Collect has the garbage collected in the next lull, if half of what may be allocated before the next collection has been by then.
+// Collect has the garbage collected in the next lull, if a quarter of what may be allocated before the next collection has been by then.
 // Left to itself a collection comes while runs begin at once, since most is allocated then, and takes a tenth of the processors
 // from them. It returns at once.
 func Collect() {
@@ -19,7 +19,7 @@ func Collect() {
 	go func() {
 		Await(nil)
 		collecting.Store(false)
-		if halfway(heap()) {
+		if due(heap()) {
 			runtime.GC()
 		}
 	}()
@@ -42,7 +42,8 @@ func heap() (alive, now, goal uint64) {
 	return alive, now, goal
 }
 
-// halfway reports whether the heap has grown by more than half of what it may grow by.
-func halfway(alive, now, goal uint64) bool {
-	return now > alive && goal > alive && now-alive > (goal-alive)/2
+// due reports whether the heap has grown by more than a quarter of what it may grow by. Eight runs at once take another quarter, and
+// the sandboxes that are made after them; and a collection begins before its goal.
+func due(alive, now, goal uint64) bool {
+	return now > alive && goal > alive && now-alive > (goal-alive)/4
 }

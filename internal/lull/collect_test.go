@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-func TestHalfway(t *testing.T) {
+func TestDue(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		alive, now, goal uint64
 		want             bool
 	}{
 		{"nothing was allocated", 10, 10, 20, false},
-		{"less than half", 10, 15, 20, false},
-		{"more than half", 10, 16, 20, true},
+		{"a quarter", 20, 25, 40, false},
+		{"more than a quarter", 20, 26, 40, true},
 		{"beyond the goal", 10, 30, 20, true},
-		{"no collection yet", 0, 3, 4, true},
+		{"no collection yet", 0, 2, 4, true},
 		{"there is less than was alive", 10, 5, 20, false},
 		{"no goal", 10, 15, 0, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := halfway(test.alive, test.now, test.goal); got != test.want {
+			if got := due(test.alive, test.now, test.goal); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})
