@@ -17,6 +17,7 @@ type footprint struct {
 	private int64 // what processes have for themselves: anonymous memory, also where it is swapped out, and page tables
 	shared  int64 // what they have mapped of shared memory
 	objects int64 // shared memory that is there whether it is mapped or not: tmpfs, System V segments, memfds
+	scratch int64 // of that the private tmpfs
 	kernel  int64 // what the kernel keeps for the run that is nobody's memory: semaphores, messages, inodes of the tmpfs
 }
 
@@ -49,8 +50,11 @@ func newMemoryMeter(scratch *os.File) (*memoryMeter, error) {
 
 // look measures by what the kernel counts anyway, without a walk through page tables.
 func (m *memoryMeter) look() (footprint, error) {
-	var f footprint
-	if err := m.listProcesses(); err != nil {
+	f, err := m.lookAtObjects()
+	if err == nil {
+		err = m.listProcesses()
+	}
+	if err != nil {
 		return f, err
 	}
 	for i, pid := range m.pids {
@@ -68,14 +72,28 @@ func (m *memoryMeter) look() (footprint, error) {
 		f.private += s.private
 		f.shared += s.shared
 	}
-	if !m.memory {
-		return f, nil
+	if m.memory {
+		f.objects += m.memfdBytes()
 	}
-	used, err := filesystemUse(m.scratch)
-	f.objects = used + m.segments() + m.memfdBytes()
-	f.kernel = m.ipcObjects() + inodeMemory(m.scratch)
-	return f, err
+	return f, nil
 }
+
+// lookAtObjects measures what is there without a process: but for memfds, which are nowhere else.
+func (m *memoryMeter) lookAtObjects() (footprint, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(m.scratch.Fd()), &st); err != nil {
+		return footprint{}, err
+	}
+	f := footprint{scratch: int64(st.Blocks-st.Bfree) * st.Bsize}
+	if m.memory {
+		f.objects = f.scratch + segments()
+		f.kernel = ipcObjects() + int64(st.Files-st.Ffree)*inodeSize
+	}
+	return f, nil
+}
+
+// inodeSize is about what the kernel takes for a file of a tmpfs with nothing in it, in bytes.
+const inodeSize = 1 << 10
 
 // exactly replaces the sums of a look by shares (PSS), so that a page of several processes counts once.
 // It walks all page tables: some 30 ms for a GiB.
@@ -170,59 +188,6 @@ func (m *memoryMeter) shares(pid int) (p processMemory, ok bool) {
 		}
 	})
 	return p, ok
-}
-
-// segments are the bytes of System V shared memory in the run's IPC namespace, attached or not.
-func (m *memoryMeter) segments() int64 {
-	b, _ := m.read("sysvipc/shm")
-	var sum int64
-	first := true
-	for line := range bytes.Lines(b) {
-		f := bytes.Fields(line)
-		if first || len(f) < 16 { // the heading
-			first = false
-			continue
-		}
-		sum += number(f[14]) + number(f[15]) // rss, swap
-	}
-	return sum
-}
-
-// semaphoreSize is what the kernel takes for one System V semaphore, in bytes.
-const semaphoreSize = 64
-
-// ipcObjects are the bytes that the System V semaphores and messages of the run's IPC namespace take. They belong to no
-// process.
-func (m *memoryMeter) ipcObjects() int64 {
-	var sum int64
-	for _, kind := range []struct {
-		name   string
-		column int
-		size   int64
-	}{{"sem", 3, semaphoreSize}, {"msg", 3, 1}} { // key semid perms nsems …; key msqid perms cbytes …
-		b, _ := m.read("sysvipc/" + kind.name)
-		first := true
-		for line := range bytes.Lines(b) {
-			f := bytes.Fields(line)
-			if !first && len(f) > kind.column {
-				sum += number(f[kind.column]) * kind.size
-			}
-			first = false
-		}
-	}
-	return sum
-}
-
-// inodeSize is about what the kernel takes for a file of a tmpfs with nothing in it, in bytes.
-const inodeSize = 1 << 10
-
-// inodeMemory is what the files of a tmpfs take beside what is in them.
-func inodeMemory(f *os.File) int64 {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
-		return 0
-	}
-	return int64(st.Files-st.Ffree) * inodeSize
 }
 
 // memfdPrefix is how the kernel names a file that memfd_create(2) has made.
@@ -360,15 +325,6 @@ func (m *memoryMeter) available() int64 {
 		}
 	})
 	return bytes
-}
-
-// filesystemUse is how many bytes of a filesystem are taken.
-func filesystemUse(f *os.File) (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Blocks-st.Bfree) * st.Bsize, nil
 }
 
 // kilobytes reads "  123 kB".

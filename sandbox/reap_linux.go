@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,16 +12,8 @@ import (
 func waitPayload(main int, looks *watch) (*status, error) {
 	st := new(status)
 	for {
-		// The main process is looked after while it is still a zombie: with it, the run has as many processes
-		// as it had at its end.
-		pid, err := nextZombie()
-		if err == nil && pid == main {
-			st.Found = looks.finish()
-		}
 		var ws unix.WaitStatus
-		if err == nil {
-			_, err = unix.Wait4(pid, &ws, 0, nil)
-		}
+		pid, err := unix.Wait4(-1, &ws, 0, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -40,7 +31,9 @@ func waitPayload(main int, looks *watch) (*status, error) {
 		break
 	}
 	// Everything that init can see is of this run; init itself is spared by the kernel.
-	if errors.Is(unix.Kill(-1, 0), unix.ESRCH) {
+	alone := errors.Is(unix.Kill(-1, 0), unix.ESRCH)
+	st.Found = looks.finish(!alone)
+	if alone {
 		return st, nil
 	}
 	st.Ended = countChildren()
@@ -52,18 +45,6 @@ func waitPayload(main int, looks *watch) (*status, error) {
 			return st, nil // ECHILD
 		}
 	}
-}
-
-// siginfoPID is where siginfo_t has si_pid: behind three numbers, aligned as a pointer is.
-const siginfoPID = (3*4 + unsafe.Sizeof(uintptr(0)) - 1) &^ (unsafe.Sizeof(uintptr(0)) - 1)
-
-// nextZombie waits until a child has ended, and leaves it to be reaped.
-func nextZombie() (pid int, err error) {
-	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		return 0, err
-	}
-	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), siginfoPID))), nil
 }
 
 // countChildren counts the children of init that still run. Whatever the main process left behind is a

@@ -82,19 +82,21 @@ func (w *watch) limit(l Limits, initTasks int) {
 	if l.Processes > 0 {
 		w.nproc = l.Processes + initTasks
 	}
-	if l.Memory > 0 {
-		w.floor = min(memoryFloor, w.meter.available()/2)
-	}
 }
 
 // begin starts looking, settleTime after the run has begun.
 func (w *watch) begin() { close(w.begun) }
 
 func (w *watch) loop() {
+	w.mu.Lock()
+	if w.limits.Memory > 0 {
+		w.floor = min(memoryFloor, w.meter.available()/2)
+	}
+	w.mu.Unlock()
 	for pause := watchInterval - settleTime; ; {
 		nap(pause)
 		w.mu.Lock()
-		pause = w.look()
+		pause = w.look(0)
 		if w.found.Memory || w.found.Floor {
 			// The kernel leaves out init. A fork that is going on fails for the signal, so that once is enough.
 			_ = unix.Kill(-1, unix.SIGKILL)
@@ -107,28 +109,35 @@ func (w *watch) loop() {
 	}
 }
 
-// finish ends the watch, after one more look at what the main process has left, and returns what was found. The thread
-// that looks is not waited for: init's answer is, and init ends with it.
-func (w *watch) finish() findings {
+// finish ends the watch, after one more look at what the main process, which was reaped, has left, and returns what was found. Where
+// there are no others, the processes need not be looked at. The thread that looks is not waited for: init's answer is, and init
+// ends with it.
+func (w *watch) finish(others bool) findings {
 	w.mu.Lock() // and never unlocked
-	w.look()
+	if others {
+		w.look(1)
+	} else {
+		w.lookAtObjects()
+	}
 	w.found.Unrouted = w.routes.missed()
 	return w.found
 }
 
-// look notes what there is to see, and says when to look again.
-func (w *watch) look() (next time.Duration) {
-	w.found.Scratch, _ = filesystemUse(w.meter.scratch)
+// look notes what there is to see, and says when to look again. reaped is how many tasks of the run's there were beside those that
+// are there.
+func (w *watch) look(reaped int) (next time.Duration) {
 	if w.limits.Memory <= 0 && w.nproc <= 0 {
+		w.lookAtObjects()
 		return watchInterval
 	}
 	f, err := w.meter.look()
 	if err != nil {
 		return watchInterval
 	}
-	if w.nproc > 0 && f.tasks >= w.nproc {
+	if w.nproc > 0 && f.tasks+reaped >= w.nproc {
 		w.found.Processes = true
 	}
+	w.found.Scratch = f.scratch
 	if w.limits.Memory <= 0 {
 		return watchInterval
 	}
@@ -146,6 +155,18 @@ func (w *watch) look() (next time.Duration) {
 		return closeInterval
 	}
 	return watchInterval
+}
+
+// lookAtObjects is look where there is no process of the run's.
+func (w *watch) lookAtObjects() {
+	f, err := w.meter.lookAtObjects()
+	if err != nil {
+		return
+	}
+	w.found.Scratch = f.scratch
+	if w.limits.Memory > 0 && f.atMost() > w.limits.Memory {
+		w.found.Memory = true
+	}
 }
 
 // measure is exactly, but not each time: it takes at most a fifth of a core, unless the run has grown since

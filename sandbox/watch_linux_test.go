@@ -223,6 +223,21 @@ func TestWatchedMemory(t *testing.T) {
 	}
 }
 
+// What a run has left counts, also one that was over before the first look, and of which no process is left.
+func TestMemoryThatAShortRunLeft(t *testing.T) {
+	n := isolating(newNative(t))
+	for _, c := range []struct {
+		mb   string
+		want string
+	}{{"12M", "memory"}, {"2M", ""}} {
+		spec := testSpec(t, "sh", "-c", "head -c "+c.mb+" /dev/zero > /tmp/left")
+		spec.Limits.Memory = 8 << 20
+		if exit := watched(t, n, spec, Stdio{}); exit.Limit != c.want {
+			t.Errorf("%s: %+v", c.mb, exit)
+		}
+	}
+}
+
 // What processes share counts once: eight that have 40 MiB in common hold 40.
 func TestWatchedMemoryIsShared(t *testing.T) {
 	n := isolating(newNative(t))
@@ -297,7 +312,7 @@ func TestWatchKeepsAFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.meter.memory = true
-	if w.look(); w.found.Floor {
+	if w.look(0); w.found.Floor {
 		t.Errorf("without a floor: %+v", w.found)
 	}
 	available := w.meter.available()
@@ -305,7 +320,7 @@ func TestWatchKeepsAFloor(t *testing.T) {
 		t.Fatal("the host does not say how much memory is available")
 	}
 	w.floor = available * 2
-	if w.look(); !w.found.Floor || w.found.Memory {
+	if w.look(0); !w.found.Floor || w.found.Memory {
 		t.Errorf("below the floor: %+v", w.found)
 	}
 	var exit Exit
