@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	"io"
 	"os"
 	"runtime"
 	"time"
@@ -221,7 +220,14 @@ func (f foundation) lookAfter(payload int) {
 }
 
 // awaitEnd returns when the server has let go of the run, or has ended. It says nothing more.
-func awaitEnd(control *os.File) { _, _ = io.Copy(io.Discard, control) }
+func awaitEnd(control *os.File) {
+	var ignored [64]byte
+	for {
+		if _, err := control.Read(ignored[:]); err != nil {
+			return
+		}
+	}
+}
 
 // raiseLoopback brings up the one interface that the new network namespace has.
 func raiseLoopback() error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,9 +15,18 @@ import (
 // socket of the host's and that nobody takes, and whoever takes it could go on writing for ever.
 func endOutput(pipe *os.File) { _ = pipe.SetReadDeadline(time.Now()) }
 
+// outputBuffer is what is copied at once: half of what a pipe holds.
+type outputBuffer [32 << 10]byte
+
+// outputBuffers are used again by one run after the other.
+var outputBuffers = sync.Pool{New: func() any { return new(outputBuffer) }}
+
 // copyOutput copies what a run writes, until the pipe's end or endOutput.
 func copyOutput(out io.Writer, pipe *os.File) error {
-	_, err := io.Copy(out, pipe)
+	buffer := outputBuffers.Get().(*outputBuffer)
+	defer outputBuffers.Put(buffer)
+	// A file would write itself, by way of a buffer that is made for each.
+	_, err := io.CopyBuffer(out, struct{ io.Reader }{pipe}, buffer[:])
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}

@@ -90,11 +90,8 @@ func plan(s Spec) []step {
 	if st, ok := homeStep(s); ok {
 		mounts = append(mounts, st)
 	}
-	byDepth := func(a, b step) int { return depth(a.Target) - depth(b.Target) }
-	slices.SortStableFunc(mounts, byDepth)
-	slices.SortStableFunc(masks, byDepth)
-	steps = append(steps, mounts...)
-	steps = append(steps, masks...)
+	steps = appendByDepth(steps, mounts)
+	steps = appendByDepth(steps, masks)
 	return append(steps, step{Do: doSeal, Target: "/"})
 }
 
@@ -184,6 +181,23 @@ func (m Mount) step() step {
 
 func (st step) same(o step) bool {
 	return st.Do == o.Do && st.Target == o.Target && st.Source == o.Source
+}
+
+// appendByDepth appends steps in the order of their targets' depth, and keeps their own within one.
+func appendByDepth(to, steps []step) []step {
+	depths, deepest := make([]int, len(steps)), 0
+	for i, st := range steps {
+		depths[i] = depth(st.Target)
+		deepest = max(deepest, depths[i])
+	}
+	for d := range deepest + 1 {
+		for i, st := range steps {
+			if depths[i] == d {
+				to = append(to, st)
+			}
+		}
+	}
+	return to
 }
 
 func depth(p wire) int { return strings.Count(path.Clean(string(p)), "/") }

@@ -279,10 +279,14 @@ func sendPacket(conn *os.File, message any, files ...*os.File) error {
 	}
 }
 
+// packets are what messages are read into, each used again.
+var packets = sync.Pool{New: func() any { return new([maxStarterPacket]byte) }}
+
 // receivePacket reads a message, and returns the descriptors that came with it. The error is io.EOF at the end of the stream.
 func receivePacket(conn *os.File, message any) ([]*os.File, error) {
-	body := make([]byte, maxStarterPacket)
-	n, fds, err := receiveDescriptors(conn, body, numInitEnds+1)
+	body := packets.Get().(*[maxStarterPacket]byte)
+	defer packets.Put(body)
+	n, fds, err := receiveDescriptors(conn, body[:], numInitEnds+1)
 	if err != nil {
 		return nil, err
 	}

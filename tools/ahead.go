@@ -53,7 +53,10 @@ func (w *WorkspaceRunner) prepareAfter(spec sandbox.Spec, env surroundings, way 
 	if way != nil {
 		way.attachTo(&spec)
 	}
-	spec.Mounts = slices.DeleteFunc(slices.Clone(spec.Mounts), func(m sandbox.Mount) bool { return m.Target == scriptFile })
+	isScript := func(m sandbox.Mount) bool { return m.Target == scriptFile }
+	if slices.ContainsFunc(spec.Mounts, isScript) {
+		spec.Mounts = slices.DeleteFunc(slices.Clone(spec.Mounts), isScript)
+	}
 	w.backend.(preparer).Prepare(spec)
 	lull.Collect()
 }

@@ -39,6 +39,9 @@ const scriptFile = "/run/airlock/script"
 // (MAX_ARG_STRLEN) for one.
 const maxArgument = 100 << 10
 
+// roomForOwn is for the mounts that few runs have more of beside those of the view: layers, what is protected in them, an environment.
+const roomForOwn = 32
+
 // compose makes the Spec of a run. There are no layers if the run writes to the workspace itself; more is what it sees
 // besides. The error is for the model, and so is the note, which may be "".
 func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer, env surroundings, more []sandbox.Mount) (spec sandbox.Spec, note string, err error) {
@@ -52,7 +55,7 @@ func (w *WorkspaceRunner) compose(id string, r Request, layers []overlay.Layer, 
 		Home:    w.identity.Home,
 		UID:     w.identity.UID,
 		GID:     w.identity.GID,
-		Mounts:  slices.Clone(w.view.Mounts),
+		Mounts:  append(make([]sandbox.Mount, 0, len(w.view.Mounts)+len(more)+roomForOwn), w.view.Mounts...),
 		Limits:  w.policy.Limits.sandbox(),
 		Network: sandbox.NetworkNone,
 	}
