@@ -44,7 +44,8 @@ func cleanCommand() command {
     cache     the ~/.cache of the workspace's runs; a run that needs it fills it again
     left      what is left of the workspace's runs where a server was killed
     output    long outputs of servers that were killed, of all workspaces
-    envs      packages that no environment has any more, of all workspaces
+    envs      packages that no environment has any more, of all workspaces; those of
+              the last hour stay, since they may be about to be installed
 
 It asks nothing; look with --dry-run first. What a server that lives uses, runs that
 wait for review, environments, requests, grants and settings stay.

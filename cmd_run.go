@@ -44,6 +44,10 @@ a wrong configuration is enough.
 		if flags.NArg() == 0 {
 			return usageError(a, c, "no command to run")
 		}
+		command := commandLine(flags.Args())
+		if strings.TrimSpace(command) == "" {
+			return usageError(a, c, "no command to run: the argument is empty")
+		}
 		s, err := common.setUp(a.environ)
 		if err != nil {
 			printError(a.stderr, err)
@@ -54,7 +58,7 @@ a wrong configuration is enough.
 			printError(a.stderr, err)
 			return exitAirlock
 		}
-		request := tools.Request{Tool: "run_shell", Command: commandLine(flags.Args()), Tee: a.stdout}
+		request := tools.Request{Tool: "run_shell", Command: command, Tee: a.stdout}
 		if request.Timeout, err = runTimeout(*timeout, o.settings.Limits); err != nil {
 			return usageError(a, c, err.Error())
 		}
