@@ -51,7 +51,7 @@ func (w *Workspace) Hold(ctx context.Context) (Held, error) {
 		return Held{}, fmt.Errorf("look for what is protected: %w", err)
 	}
 	readOnly, masked := slices.Clone(found.readOnly), slices.Clone(found.ours)
-	mounts, err := w.mountsIn()
+	mounts, err := w.visibleMounts()
 	if err != nil {
 		return Held{}, fmt.Errorf("look for mounts: %w", err)
 	}

@@ -52,7 +52,7 @@ func (l *innerLayer) close() {
 // overlays. A mount within a mount can't be below an overlay of an ordinary user, nor of anyone in a user
 // namespace: its lower layer would show what the inner mount covers, and the kernel says EINVAL.
 func (t *Txn) prepareMounts(ctx context.Context, root inode) error {
-	mounts, err := t.w.mountsIn()
+	mounts, err := t.w.visibleMounts()
 	if err != nil {
 		return err
 	}

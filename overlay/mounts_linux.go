@@ -3,7 +3,6 @@ package overlay
 import (
 	"bufio"
 	"bytes"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,70 +20,34 @@ type mount struct {
 	id     uint64 // the kernel's
 	path   string // in the workspace
 	fstype string
-	device string // "8:1"
-	inside string // the directory of the filesystem that is mounted
 }
 
-// mountTable is what the kernel's list of mounts says of places in a directory. It reads the list again only when the kernel says
-// that it has changed.
+// mountTable is what the kernel's list of mounts (proc_pid_mountinfo(5)) says of places in a directory. The list is read each time:
+// poll(2) tells of mounts that come and go, but not of a rename of what they lie in, which changes their paths. It is parsed when
+// it is another one.
 type mountTable struct {
 	mu     sync.Mutex
-	asked  *os.File // the list, which is only asked whether it has changed; nil before the first time
-	places []mount
+	text   []byte
+	places []mount // of text
 }
 
-// in gives the mounts in dir, which is always the same, as the list is now: those that nobody sees too.
+// in gives the mounts in dir, which is always the same, as the list is now: also those that another one covers.
 func (t *mountTable) in(dir string) ([]mount, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.asked != nil && !mountsChanged(t.asked) {
-		return t.places, nil
-	}
-	if t.asked == nil {
-		// Not to be waited for: the kernel tells each open file of a change once, and the poller of Go's runtime would be told.
-		fd, err := retry(func() (int, error) { return unix.Open(mountList, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
-		if err != nil {
-			return nil, &os.PathError{Op: "open", Path: mountList, Err: err}
-		}
-		t.asked = os.NewFile(uintptr(fd), mountList)
-	}
-	text, err := procfile.Read(mountList)
+	text, err := procfile.Read("/proc/self/mountinfo")
 	if err != nil {
-		t.forget()
 		return nil, err
 	}
-	t.places = parseMounts(text, dir)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.text == nil || !bytes.Equal(text, t.text) {
+		t.text, t.places = text, parseMounts(text, dir)
+	}
 	return t.places, nil
 }
 
-// forget has the list read again the next time.
-func (t *mountTable) forget() {
-	if t.asked != nil {
-		t.asked.Close()
-	}
-	t.asked, t.places = nil, nil
-}
-
-// close lets go of the list.
-func (t *mountTable) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.forget()
-}
-
-// mountList is the kernel's list of mounts: see proc_pid_mountinfo(5).
-const mountList = "/proc/self/mountinfo"
-
-// mountsChanged reports whether the mounts of the file's mount namespace are others than when it was opened, or asked the last time.
-func mountsChanged(list *os.File) bool {
-	fds := []unix.PollFd{{Fd: int32(list.Fd()), Events: unix.POLLPRI}}
-	n, err := unix.Poll(fds, 0)
-	return n != 0 || err != nil
-}
-
-// mountsIn lists what is mounted in the workspace and can be seen there: what lies under another mount is
+// visibleMounts lists what is mounted in the workspace and can be seen there: what lies under another mount is
 // left out, as it is for everyone else. Outer ones come first.
-func (w *Workspace) mountsIn() ([]mount, error) {
+func (w *Workspace) visibleMounts() ([]mount, error) {
 	root := w.root
 	places, err := w.mounts.in(root.path)
 	if err != nil {
@@ -133,7 +96,7 @@ func parseMounts(text []byte, dir string) []mount {
 		if !in || path == "" || err != nil {
 			continue
 		}
-		mounts = append(mounts, mount{id: id, path: path, fstype: f[dash+1], device: f[2], inside: mountinfo.Unescape(f[3])})
+		mounts = append(mounts, mount{id: id, path: path, fstype: f[dash+1]})
 	}
 	return mounts
 }

@@ -226,7 +226,6 @@ func (w *Workspace) Close() error {
 	for _, place := range w.left {
 		err = errors.Join(err, place.close())
 	}
-	w.mounts.close()
 	return errors.Join(err, w.own.close(), w.root.close())
 }
 
