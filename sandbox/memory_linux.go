@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// footprint is what a run was found to hold at one look.
+// footprint is what a run was found to hold at one look: all but the tasks in bytes.
 type footprint struct {
 	tasks   int   // processes and threads, zombies and those of init included
 	private int64 // what processes have for themselves: anonymous memory, also where it is swapped out, and page tables
 	shared  int64 // what they have mapped of shared memory
 	objects int64 // shared memory that is there whether it is mapped or not: tmpfs, System V segments, memfds
-	scratch int64 // of that the private tmpfs
+	scratch int64 // what the private tmpfs holds; part of objects where memory is measured
 	kernel  int64 // what the kernel keeps for the run that is nobody's memory: semaphores, messages, inodes of the tmpfs
 }
 
@@ -78,7 +78,8 @@ func (m *memoryMeter) look() (footprint, error) {
 	return f, nil
 }
 
-// lookAtObjects measures what is there without a process: but for memfds, which are nowhere else.
+// lookAtObjects measures what is there whether a process has it or not. A memfd is not: it goes with the last process that has it,
+// so that it is look's.
 func (m *memoryMeter) lookAtObjects() (footprint, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(m.scratch.Fd()), &st); err != nil {

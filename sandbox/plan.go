@@ -183,7 +183,8 @@ func (st step) same(o step) bool {
 	return st.Do == o.Do && st.Target == o.Target && st.Source == o.Source
 }
 
-// appendByDepth appends steps in the order of their targets' depth, and keeps their own within one.
+// appendByDepth appends steps in the order of their targets' depth, and keeps their own within one. It computes each depth
+// once; a sort would clean and count both paths at every comparison.
 func appendByDepth(to, steps []step) []step {
 	depths, deepest := make([]int, len(steps)), 0
 	for i, st := range steps {

@@ -12,6 +12,7 @@ func TestPlan(t *testing.T) {
 		Limits: Limits{Disk: 1 << 30},
 		Mounts: []Mount{
 			{Kind: MountMask, Target: "/home/u/.pyenv/.npmrc"},
+			{Kind: MountMask, Target: "/usr/secret"},
 			{Kind: MountOverlay, Target: "/home/u/src/ws", Source: "/home/u/src/ws", Upper: "/layer/up", Work: "/layer/work"},
 			{Kind: MountBind, Target: "/usr", Source: "/usr", Optional: true},
 			{Kind: MountSymlink, Target: "/bin", Source: "usr/bin"},
@@ -37,6 +38,7 @@ func TestPlan(t *testing.T) {
 		{Do: doBind, Target: "/home/u/.pyenv", Source: "/home/u/.pyenv"},
 		{Do: doOverlay, Target: "/home/u/src/ws", Source: "/home/u/src/ws", Upper: "/layer/up", Work: "/layer/work"},
 		{Do: doBind, Target: "/home/u/src/ws/data", Source: "/data", Writable: true},
+		{Do: doMask, Target: "/usr/secret"},
 		{Do: doMask, Target: "/home/u/.pyenv/.npmrc"},
 		{Do: doSeal, Target: "/"},
 	}

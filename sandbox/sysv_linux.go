@@ -36,7 +36,7 @@ const (
 )
 
 // ipcObjects are the bytes that the System V semaphores and messages of the run's IPC namespace take. They belong to no
-// process.
+// process. What the kernel does not tell is 0. Its sums are ints: by default a new namespace allows 32,000 queues of 16 KiB, some 500 MiB.
 func ipcObjects() int64 {
 	var sum int64
 	// The kernel's struct seminfo, of which the last tells all semaphores.

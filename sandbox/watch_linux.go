@@ -49,7 +49,7 @@ const (
 	// closeInterval is the time where a run holds more than half of its limit.
 	closeInterval = 20 * time.Millisecond
 	// memoryFloor is how much of the host's memory a run leaves to everyone else, in bytes. Where little more
-	// was available at its beginning, it leaves half of that.
+	// was available when the watch began, it leaves half of that.
 	memoryFloor = 512 << 20
 )
 
@@ -88,11 +88,7 @@ func (w *watch) limit(l Limits, initTasks int) {
 func (w *watch) begin() { close(w.begun) }
 
 func (w *watch) loop() {
-	w.mu.Lock()
-	if w.limits.Memory > 0 {
-		w.floor = min(memoryFloor, w.meter.available()/2)
-	}
-	w.mu.Unlock()
+	w.setFloor() // not in limit: a run that is over within settleTime need not ask the host
 	for pause := watchInterval - settleTime; ; {
 		nap(pause)
 		w.mu.Lock()
@@ -109,6 +105,15 @@ func (w *watch) loop() {
 	}
 }
 
+// setFloor finds out how much of its memory the host is to keep.
+func (w *watch) setFloor() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.limits.Memory > 0 {
+		w.floor = min(memoryFloor, w.meter.available()/2)
+	}
+}
+
 // finish ends the watch, after one more look at what the main process, which was reaped, has left, and returns what was found. Where
 // there are no others, the processes need not be looked at. The thread that looks is not waited for: init's answer is, and init
 // ends with it.
@@ -117,27 +122,27 @@ func (w *watch) finish(others bool) findings {
 	if others {
 		w.look(1)
 	} else {
-		w.lookAtObjects()
+		w.noteObjects()
 	}
 	w.found.Unrouted = w.routes.missed()
 	return w.found
 }
 
-// look notes what there is to see, and says when to look again. reaped is how many tasks of the run's there were beside those that
-// are there.
+// look notes what there is to see, and says when to look again. reaped is how many tasks were the run's until just now, and count
+// as if they were there.
 func (w *watch) look(reaped int) (next time.Duration) {
 	if w.limits.Memory <= 0 && w.nproc <= 0 {
-		w.lookAtObjects()
+		w.noteObjects()
 		return watchInterval
 	}
 	f, err := w.meter.look()
+	w.found.Scratch = f.scratch
 	if err != nil {
 		return watchInterval
 	}
 	if w.nproc > 0 && f.tasks+reaped >= w.nproc {
 		w.found.Processes = true
 	}
-	w.found.Scratch = f.scratch
 	if w.limits.Memory <= 0 {
 		return watchInterval
 	}
@@ -157,8 +162,9 @@ func (w *watch) look(reaped int) (next time.Duration) {
 	return watchInterval
 }
 
-// lookAtObjects is look where there is no process of the run's.
-func (w *watch) lookAtObjects() {
+// noteObjects is look where no process has to be looked at: none is left, or nothing is watched of them. An error leaves what was
+// found before.
+func (w *watch) noteObjects() {
 	f, err := w.meter.lookAtObjects()
 	if err != nil {
 		return

@@ -269,9 +269,38 @@ func TestWatchedProcesses(t *testing.T) {
 	}
 }
 
+// At the end the processes count if others than the main one are left, and the main one with them.
+func TestFinishCountsProcesses(t *testing.T) {
+	for _, others := range []bool{true, false} {
+		scratch, err := openPath("/dev/shm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &watch{limits: Limits{Processes: 1}, routes: noRoutes}
+		if w.meter, err = newMemoryMeter(scratch.file()); err != nil {
+			t.Fatal(err)
+		}
+		f, err := w.meter.look()
+		if err != nil || f.tasks == 0 {
+			t.Fatal(f, err)
+		}
+		w.nproc = f.tasks / 2 // the host's come and go
+		if found := w.finish(others); found.Processes != others {
+			t.Errorf("others %v: %+v", others, found)
+		}
+	}
+}
+
 func TestScratchIsTold(t *testing.T) {
+	for _, memory := range []int64{0, 1 << 30} {
+		t.Run(fmt.Sprint(memory), func(t *testing.T) { testScratchIsTold(t, memory) })
+	}
+}
+
+func testScratchIsTold(t *testing.T, memory int64) {
 	n := isolating(newNative(t))
 	spec := testSpec(t, "sh", "-c", "head -c 3M /dev/zero > /tmp/a; sleep 0.2; head -c 2M /dev/zero > /dev/shm/b; rm /tmp/a; head -c 6M /dev/zero > $HOME/c")
+	spec.Limits.Memory = memory
 	var last, most, calls atomic.Int64
 	exit := watched(t, n, spec, Stdio{Scratch: func(bytes int64) {
 		last.Store(bytes)
@@ -314,6 +343,9 @@ func TestWatchKeepsAFloor(t *testing.T) {
 	w.meter.memory = true
 	if w.look(0); w.found.Floor {
 		t.Errorf("without a floor: %+v", w.found)
+	}
+	if w.setFloor(); w.floor <= 0 || w.floor > memoryFloor {
+		t.Errorf("the floor is %d bytes", w.floor)
 	}
 	available := w.meter.available()
 	if available <= 0 {

@@ -54,7 +54,7 @@ func (w *WorkspaceRunner) prepareAfter(spec sandbox.Spec, env surroundings, way 
 		way.attachTo(&spec)
 	}
 	isScript := func(m sandbox.Mount) bool { return m.Target == scriptFile }
-	if slices.ContainsFunc(spec.Mounts, isScript) {
+	if slices.ContainsFunc(spec.Mounts, isScript) { // of a copy: the list is the run's own
 		spec.Mounts = slices.DeleteFunc(slices.Clone(spec.Mounts), isScript)
 	}
 	w.backend.(preparer).Prepare(spec)

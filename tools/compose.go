@@ -39,7 +39,8 @@ const scriptFile = "/run/airlock/script"
 // (MAX_ARG_STRLEN) for one.
 const maxArgument = 100 << 10
 
-// roomForOwn is for the mounts that few runs have more of beside those of the view: layers, what is protected in them, an environment.
+// roomForOwn is how many mounts of its own, beside the view's and those that it is given, a run seldom exceeds: layers, what is
+// protected in them, an environment.
 const roomForOwn = 32
 
 // compose makes the Spec of a run. There are no layers if the run writes to the workspace itself; more is what it sees

@@ -42,8 +42,9 @@ func heap() (alive, now, goal uint64) {
 	return alive, now, goal
 }
 
-// due reports whether the heap has grown by more than a quarter of what it may grow by. Eight runs at once take another quarter, and
-// the sandboxes that are made after them; and a collection begins before its goal.
+// due reports whether the heap has grown by more than a quarter of what it may grow by. Eight runs at once, and the sandboxes that are
+// made after them, take about another quarter, and the runtime begins before its goal: with more than this the next ones could come
+// to a collection of their own.
 func due(alive, now, goal uint64) bool {
 	return now > alive && goal > alive && now-alive > (goal-alive)/4
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// room is how much is read at once at first, in bytes: few such files are longer.
+// room is how much a buffer holds at first, in bytes; it grows for the few files that are longer.
 const room = 16 << 10
 
 // rooms are what files are read into, each used again: what a file says is a small part of it.

@@ -31,3 +31,24 @@ func TestRead(t *testing.T) {
 		t.Error("a directory was read")
 	}
 }
+
+// What was read is its reader's, whatever is read later.
+func TestReadIsKept(t *testing.T) {
+	names := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")}
+	var got [][]byte
+	for _, name := range names {
+		if err := os.WriteFile(name, []byte("the text of "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, err := Read(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, text)
+	}
+	for i, name := range names {
+		if string(got[i]) != "the text of "+name {
+			t.Errorf("%d is %q now", i, got[i])
+		}
+	}
+}
