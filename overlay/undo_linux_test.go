@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -289,4 +294,61 @@ func TestUndoOfWhatChanged(t *testing.T) {
 	if report := f.undo(""); report.Of != "r1" || len(report.Conflicts) != 2 {
 		t.Errorf("the last run that can be taken back: %+v", report)
 	}
+}
+
+// What a run replaced or removed of another user's comes back too: as a copy where it may not be linked. If it may not be read
+// either nothing is taken back, and where it is kept is said.
+func TestUndoOfAnotherUsersFiles(t *testing.T) {
+	const inside = "AIRLOCK_OVERLAY_TEST_NOBODY"
+	if os.Getenv(inside) == "" {
+		if os.Geteuid() != 0 {
+			t.Skip("only root has files of another user's to give; root's half of the tests plays this")
+		}
+		const nobody = 65534
+		base, err := os.MkdirTemp("", "nobody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(base)
+		for name, mode := range map[string]os.FileMode{"readable": 0o644, "removed": 0o644, "closed": 0o600} {
+			if err := os.WriteFile(filepath.Join(base, name), []byte("1\n"), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		self := filepath.Join(base, "self.test")
+		if err := errors.Join(copyExecutable(self), os.Chown(base, nobody, nobody), os.Chmod(base, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v")
+		cmd.Dir = base
+		cmd.Env = append(os.Environ(), inside+"=1", "TMPDIR="+base, "HOME="+base)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+			t.Fatalf("as another user: %v\n%s", err, out)
+		}
+		return
+	}
+	f := onDisk(t, "mv ../../readable ../../removed ../../closed .; echo 1 > mine")
+	f.landed("sed -i s/1/2/ readable; rm removed; echo 2 > mine; echo n > new", "")
+	report := f.undo("")
+	if len(report.Conflicts) > 0 || len(report.Notes) != 2 || !strings.Contains(strings.Join(report.Notes, ""), "readable was another user's") {
+		t.Errorf("%+v", report)
+	}
+	f.host("! test -e new; grep -qx 1 mine; grep -qx 1 readable; grep -qx 1 removed; test -O readable")
+
+	f.landed("rm -f closed; echo 3 > mine", "")
+	_, err := f.Undo(context.Background(), "")
+	if err == nil || !strings.Contains(err.Error(), "closed: it is another user's") || !strings.Contains(err.Error(), "/history/") {
+		t.Errorf("of what may not be read: %v", err)
+	}
+	f.host("! test -e closed; grep -qx 3 mine")
+}
+
+// copyExecutable copies the test's own binary to where another user can execute it.
+func copyExecutable(to string) error {
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, binary, 0o755)
 }

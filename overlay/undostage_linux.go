@@ -23,7 +23,7 @@ func (u *undoing) stage(ctx context.Context, l *lander) error {
 		if source == nil {
 			return fmt.Errorf("bug: nothing to put at %s", Quote(s.path))
 		}
-		if err := u.bring(source, l.landing, s.name()); err != nil {
+		if err := u.bring(ctx, source, l, s.name()); err != nil {
 			return fmt.Errorf("%s: %w", Quote(s.path), err)
 		}
 		var err error
@@ -39,12 +39,18 @@ func (u *undoing) stage(ctx context.Context, l *lander) error {
 }
 
 // bring makes what comes back, at a path of the landing.
-func (u *undoing) bring(r *restored, to *tree, path string) error {
+func (u *undoing) bring(ctx context.Context, r *restored, l *lander, path string) error {
+	to := l.landing
 	if r.kind != removeDir {
 		to.point()
+		var refused error
 		err := to.parent(path, func(fd int, name string) error {
-			return unix.Linkat(u.kept.fd, r.name(), fd, name, 0)
+			refused = unix.Linkat(u.kept.fd, r.name(), fd, name, 0)
+			return refused
 		})
+		if is(refused, unix.EPERM, unix.EMLINK) {
+			return u.bringCopy(ctx, r, l, path)
+		}
 		return u.kept.fail("link", r.name(), err)
 	}
 	to.point()
@@ -53,9 +59,30 @@ func (u *undoing) bring(r *restored, to *tree, path string) error {
 		return to.fail("mkdir", path, err)
 	}
 	for _, b := range r.below {
-		if err := u.bring(b, to, joinPath(path, baseName(b.path))); err != nil {
+		if err := u.bring(ctx, b, l, joinPath(path, baseName(b.path))); err != nil {
 			return err
 		}
 	}
 	return to.setAttributes(path, r.host, r.attrs)
+}
+
+// bringCopy is bring for what can't be linked: a file of another user's that this one may not write (fs.protected_hardlinks), or one
+// that has too many names.
+func (u *undoing) bringCopy(ctx context.Context, r *restored, l *lander, path string) error {
+	source, err := u.kept.stat(r.name())
+	if err != nil {
+		return err
+	}
+	c := copier{ctx: ctx, from: u.kept, to: l.landing}
+	if err := c.entry(r.name(), path, source); is(err, unix.EACCES, unix.EPERM) {
+		return fmt.Errorf("it is another user's, may be neither linked (fs.protected_hardlinks) nor copied, and is kept at %s: %w",
+			Quote(u.kept.path+"/"+r.name()), err)
+	} else if err != nil {
+		return err
+	}
+	made, err := l.landing.stat(path)
+	if err == nil && made.uid != source.uid {
+		l.report.Notes = append(l.report.Notes, fmt.Sprintf("%s was another user's, and is a copy of your own now.", Quote(r.path)))
+	}
+	return err
 }
