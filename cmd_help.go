@@ -59,7 +59,8 @@ in force and where each value comes from; `+"`airlock help COMMAND`"+` shows mor
 
 Exit status: 0 done; 1 it did not work, or the answer is no; 2 the command line or the
 configuration is wrong, and nothing was begun. airlock run has the command's own
-besides, 124 after a timeout, and 125 if airlock itself failed.
+besides, 124 after a timeout, 130 if you stopped it, and 125 if airlock itself
+failed.
 Colours are for terminals; NO_COLOR turns them off, and --json is for scripts.
 `)
 }
