@@ -315,6 +315,9 @@ func TestUndoOfAnotherUsersFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if err := syscall.Mkfifo(filepath.Join(base, "pipe"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		self := filepath.Join(base, "self.test")
 		if err := errors.Join(copyExecutable(self), os.Chown(base, nobody, nobody), os.Chmod(base, 0o755)); err != nil {
 			t.Fatal(err)
@@ -328,7 +331,7 @@ func TestUndoOfAnotherUsersFiles(t *testing.T) {
 		}
 		return
 	}
-	f := onDisk(t, "mv ../../readable ../../removed ../../closed .; echo 1 > mine")
+	f := onDisk(t, "mv ../../readable ../../removed ../../closed ../../pipe .; echo 1 > mine")
 	f.landed("sed -i s/1/2/ readable; rm removed; echo 2 > mine; echo n > new", "")
 	report := f.undo("")
 	if len(report.Conflicts) > 0 || len(report.Notes) != 2 || !strings.Contains(strings.Join(report.Notes, ""), "readable was another user's") {
@@ -336,12 +339,14 @@ func TestUndoOfAnotherUsersFiles(t *testing.T) {
 	}
 	f.host("! test -e new; grep -qx 1 mine; grep -qx 1 readable; grep -qx 1 removed; test -O readable")
 
-	f.landed("rm -f closed; echo 3 > mine", "")
-	_, err := f.Undo(context.Background(), "")
-	if err == nil || !strings.Contains(err.Error(), "closed: it is another user's") || !strings.Contains(err.Error(), "/history/") {
-		t.Errorf("of what may not be read: %v", err)
+	for _, name := range []string{"closed", "pipe"} {
+		f.landed("rm -f "+name+"; echo "+name+" > mine", "")
+		_, err := f.Undo(context.Background(), "")
+		if err == nil || !strings.Contains(err.Error(), name+": it is another user's") || !strings.Contains(err.Error(), "/history/") {
+			t.Errorf("of what can't be copied: %v", err)
+		}
+		f.host("! test -e " + name + "; grep -qx " + name + " mine")
 	}
-	f.host("! test -e closed; grep -qx 3 mine")
 }
 
 // copyExecutable copies the test's own binary to where another user can execute it.

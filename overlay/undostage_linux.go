@@ -74,10 +74,15 @@ func (u *undoing) bringCopy(ctx context.Context, r *restored, l *lander, path st
 		return err
 	}
 	c := copier{ctx: ctx, from: u.kept, to: l.landing}
-	if err := c.entry(r.name(), path, source); is(err, unix.EACCES, unix.EPERM) {
+	err = unix.EPERM // of FIFOs, sockets and devices, which have no copies
+	if source.kind == regular || source.kind == symlink {
+		err = c.entry(r.name(), path, source)
+	}
+	if is(err, unix.EACCES, unix.EPERM) {
 		return fmt.Errorf("it is another user's, may be neither linked (fs.protected_hardlinks) nor copied, and is kept at %s: %w",
 			Quote(u.kept.path+"/"+r.name()), err)
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 	made, err := l.landing.stat(path)
